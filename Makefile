@@ -1,0 +1,87 @@
+# Every target says what it needs when it is missing. `make` alone prints this help.
+
+# Go may be installed without being in PATH.
+export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help demo test check build lint fmt fmt-check generated generate vuln migrate need-go
+
+GO ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMANDS := $(notdir $(wildcard cmd/*))
+RACE ?= -race
+TESTFLAGS ?=
+DOCS ?=
+ARGS ?=
+
+# Tools of the gate: pinned, below .cache, never in the module's own graph.
+GOFUMPT := .cache/tools/gofumpt@v0.12.0/gofumpt
+GOIMPORTS := .cache/tools/goimports@v0.52.0/goimports
+GOLANGCI := .cache/tools/golangci-lint@v2.15.0/golangci-lint
+GOVULNCHECK := .cache/tools/govulncheck@v1.9.0/govulncheck
+
+# GOFILES is every Go file of this checkout.
+GOFILES = find . -name '*.go' -not -path './.cache/*' -not -path './bin/*'
+
+help: ## this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: build ## the whole story on a throwaway PostgreSQL, under 90 s; DOCS=DIR takes your own PDF and text files
+	@scripts/need-postgres --or-docker
+	bin/railctl demo $(if $(DOCS),--docs '$(DOCS)') $(ARGS)
+
+test: need-go ## all tests, with the race detector, on a real PostgreSQL; TESTFLAGS='-run NAME' to choose
+	@scripts/need-postgres
+	@$(if $(RACE),scripts/need-cc,:)
+	$(GO) test $(RACE) -shuffle=on -timeout 20m $(TESTFLAGS) ./...
+
+check: fmt-check lint vuln generated test ## every gate: format, lint, vulnerabilities, generated files, tests
+
+build: need-go ## the programs, into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ $(COMMANDS:%=./cmd/%)
+
+lint: need-go $(GOLANGCI) ## go vet and golangci-lint
+	$(GO) vet ./...
+	$(GOLANGCI) run ./...
+
+fmt: $(GOFUMPT) $(GOIMPORTS) ## format every Go file
+	$(GOFILES) -exec $(GOIMPORTS) -w {} + -exec $(GOFUMPT) -w {} +
+
+fmt-check: $(GOFUMPT) $(GOIMPORTS)
+	@bad=$$($(GOFILES) -exec $(GOIMPORTS) -l {} + -exec $(GOFUMPT) -l {} + | sed 's|^\./||' | sort -u); \
+	if [ -n "$$bad" ]; then echo "not formatted (make fmt mends it):"; echo "$$bad"; exit 1; fi
+
+vuln: $(GOVULNCHECK) ## known vulnerabilities that this code reaches
+	scripts/vulncheck $(GOVULNCHECK)
+
+migrate: build ## bring the schema of the configured database up to date; ARGS are passed on
+	bin/railctl migrate up $(ARGS)
+
+# Files that a program writes about itself must be what it would write now.
+generated: build
+	bin/railworker config reference | diff -u docs/CONFIGURATION.md - || { echo "docs/CONFIGURATION.md is out of date: make generate"; exit 1; }
+
+generate: build ## write docs/CONFIGURATION.md anew
+	bin/railworker config reference > docs/CONFIGURATION.md
+
+need-go:
+	@command -v $(GO) >/dev/null || { \
+		echo "Go is missing: https://go.dev/dl (version 1.26 or newer; an older one from 1.21 on fetches it by itself)."; exit 1; }
+
+# A download may fail once; three times it is a fault.
+define install
+	@for try in 1 2 3; do \
+		GOFLAGS= GOBIN='$(CURDIR)/$(@D)' $(GO) install $(1) && exit 0; \
+		echo "try $$try of 3 failed: $(1)"; \
+	done; exit 1
+endef
+
+$(GOFUMPT): | need-go
+	$(call install,mvdan.cc/gofumpt@$(lastword $(subst @, ,$(@D))))
+$(GOIMPORTS): | need-go
+	$(call install,golang.org/x/tools/cmd/goimports@$(lastword $(subst @, ,$(@D))))
+$(GOLANGCI): | need-go
+	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(lastword $(subst @, ,$(@D))))
+$(GOVULNCHECK): | need-go
+	$(call install,golang.org/x/vuln/cmd/govulncheck@$(lastword $(subst @, ,$(@D))))
