@@ -1,0 +1,100 @@
+-- The words that every later file uses: the bucket of a matter, the write
+-- fence's seam, the ledger's own row, and the audit log.
+
+-- The same function as rail.Bucket in Go; shared vectors hold the two together.
+CREATE FUNCTION ops.matter_bucket(id uuid) RETURNS smallint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (pg_catalog.get_byte(pg_catalog.sha256(pg_catalog.uuid_send(id)), 0) & 63)::smallint;
+
+-- True until a write fence exists: the claim asks it, so that the ledger need not
+-- know who else may write.
+CREATE FUNCTION ops.scope_writer_is_rail(bucket smallint) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN true;
+
+-- The timeline of the server that answers. pg_control_checkpoint() lags behind a
+-- promotion until the first checkpoint; the name of the current WAL file does not.
+CREATE FUNCTION ops.current_timeline() RETURNS integer
+LANGUAGE sql STABLE
+RETURN ('x' || substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::integer;
+
+-- One refusal for everything that may never happen; the first argument is the
+-- name under which it is refused, the second says what to do instead.
+CREATE FUNCTION ops.refuse() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+    CONSTRAINT = TG_ARGV[0], MESSAGE = format('%s of %I.%I is refused (%s)', lower(TG_OP), TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]),
+    HINT = TG_ARGV[1];
+END $$;
+
+-- Rows go only through the functions of retention: the call stack of the DELETE
+-- names them, schema and all, as their search_path is pinned. A setting would be
+-- simpler, but any session could set it.
+CREATE FUNCTION ops.refuse_outside_retention() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  stack text;
+BEGIN
+  GET DIAGNOSTICS stack = PG_CONTEXT;
+  IF TG_OP = 'DELETE' AND stack ~ 'PL/pgSQL function ops\.(prune|prune_frames|purge_matter)\(' THEN
+    RETURN NULL;
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+    CONSTRAINT = TG_ARGV[0], MESSAGE = format('%s of %I.%I is refused (%s)', lower(TG_OP), TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]),
+    HINT = 'rows leave only through ops.prune, ops.prune_frames and ops.purge_matter';
+END $$;
+
+-- epoch counts rewinds of the ledger (a restore, a lossy failover); it has nothing
+-- to do with authority_epoch. publishing says whether a fact must also have been
+-- sent on before retention may take it.
+CREATE TABLE ops.ledger (
+  one boolean PRIMARY KEY DEFAULT true CONSTRAINT ledger_has_one_row CHECK (one),
+  epoch bigint NOT NULL DEFAULT 1 CONSTRAINT ledger_epoch_positive CHECK (epoch >= 1),
+  system_identifier bigint NOT NULL,
+  timeline integer NOT NULL,
+  publishing text NOT NULL DEFAULT 'none' CONSTRAINT ledger_publishing CHECK (publishing IN ('none', 'required')),
+  canary_asked_at timestamptz NOT NULL DEFAULT '-infinity',
+  changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+INSERT INTO ops.ledger (system_identifier, timeline)
+SELECT system_identifier, ops.current_timeline() FROM pg_control_system();
+
+CREATE FUNCTION ops.ledger_guard() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NEW.epoch < OLD.epoch THEN
+    RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = 'ledger_epoch_never_decreases',
+      MESSAGE = format('ledger epoch may not go from %s back to %s', OLD.epoch, NEW.epoch);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER ledger_guard BEFORE UPDATE ON ops.ledger FOR EACH ROW EXECUTE FUNCTION ops.ledger_guard();
+CREATE TRIGGER ledger_stays BEFORE DELETE OR TRUNCATE ON ops.ledger
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('ledger_row_stays', 'the ledger row is never deleted');
+
+CREATE TABLE ops.audit_log (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  actor text NOT NULL CONSTRAINT audit_needs_actor CHECK (actor <> ''),
+  action text NOT NULL CONSTRAINT audit_needs_action CHECK (action <> ''),
+  target text NOT NULL,
+  reason text NOT NULL CONSTRAINT audit_needs_reason CHECK (btrim(reason) <> ''),
+  details jsonb
+);
+CREATE INDEX audit_log_target ON ops.audit_log (target, id);
+CREATE TRIGGER audit_log_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ops.audit_log
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('audit_log_is_append_only', 'write a new row instead');
+
+CREATE FUNCTION ops.audit(actor text, action text, target text, reason text, details jsonb DEFAULT NULL) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO ops.audit_log (actor, action, target, reason, details) VALUES ($1, $2, $3, $4, $5) RETURNING id
+$$;
+
+-- What retention took, so that counts stay conserved: landed runs kept + taken
+-- equal frames kept + taken.
+CREATE TABLE ops.retention_counters (
+  what text PRIMARY KEY CONSTRAINT retention_counters_what CHECK (what IN ('frames', 'landed_runs', 'facts', 'receipts', 'runs')),
+  taken bigint NOT NULL DEFAULT 0 CONSTRAINT retention_counters_not_negative CHECK (taken >= 0)
+);
+INSERT INTO ops.retention_counters (what) VALUES ('frames'), ('landed_runs'), ('facts'), ('receipts'), ('runs');
