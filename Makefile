@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build lint fmt fmt-check generated generate vuln migrate need-go
+.PHONY: help demo test check build lint fmt fmt-check generated generate vuln migrate clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -60,10 +60,15 @@ migrate: build ## bring the schema of the configured database up to date; ARGS a
 
 # Files that a program writes about itself must be what it would write now.
 generated: build
-	bin/railworker config reference | diff -u docs/CONFIGURATION.md - || { echo "docs/CONFIGURATION.md is out of date: make generate"; exit 1; }
+	@test ! -d cmd/railworker || bin/railworker config reference | diff -u docs/CONFIGURATION.md - || { \
+		echo "docs/CONFIGURATION.md is out of date: make generate writes it"; exit 1; }
 
 generate: build ## write docs/CONFIGURATION.md anew
 	bin/railworker config reference > docs/CONFIGURATION.md
+
+clean: need-go ## end the tests' PostgreSQL and remove what was built
+	-$(GO) run ./internal/pg/pgtest/stop
+	rm -rf bin
 
 need-go:
 	@command -v $(GO) >/dev/null || { \

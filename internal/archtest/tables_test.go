@@ -21,12 +21,12 @@ func owners() map[string]string {
 		"internal/trigger": {"trigger_receipts"},
 		"internal/jobs":    {"matter_frame_jobs", "dispatch_pauses"},
 		"internal/runs":    {"matter_frame_runs"},
-		"internal/frames":  {"matter_frames"},
+		"internal/frames":  {"matter_frames", "current_frames"},
 		"internal/authority": {
 			"write_fences", "writers", "write_fence_changes", "write_fence_reports",
 			"write_fence_holds", "write_intents", "shadow_frames", "compatibility_log", "fence_evidence",
 		},
-		"": {"audit_log"},
+		"": {"audit_log", "retention_counters"},
 	}
 	byTable := make(map[string]string)
 	for home, tables := range byRoom {
@@ -44,6 +44,7 @@ var (
 	sqlSchema = regexp.MustCompile(`(?i)\bops"?\."?([a-z_]+)\b`)
 	sqlTable  = regexp.MustCompile(`(?i)\b(?:from|into|update|join|only|table|using|truncate|lock)\s+"?([a-z]+_[a-z_]+)\b`)
 	sqlWrite  = regexp.MustCompile(`(?i)\binsert\s+into\b|\bupdate\s+(?:only\s+)?"?ops\b|\bdelete\s+from\b|\btruncate\b|\bmerge\s+into\b|\bfor\s+(?:no\s+key\s+)?update\b|\bfor\s+(?:key\s+)?share\b`)
+	sqlCreate = regexp.MustCompile(`(?i)\bcreate\s+(?:table|(?:or\s+replace\s+)?(?:materialized\s+)?view)\s+(?:if\s+not\s+exists\s+)?ops\.([a-z_]+)`)
 	sqlNote   = regexp.MustCompile(`--[^\n]*`)
 )
 
@@ -85,6 +86,12 @@ func tableLaws() []law {
 				one("internal/audit/a.go", sql("audit", "select count(*) from ops.matter_frames"), ""),
 				one("internal/jobs/a.go", sql("jobs", "select 1 from ops.matter_frame_jobs for update"), ""),
 			},
+		},
+		{
+			name:   "a new table gets an owner",
+			check:  checkNewTables,
+			broken: []example{one("migrations/009.sql", "CREATE TABLE IF NOT EXISTS ops.orphan (id int);\n", "ops.orphan")},
+			sound:  []example{one("migrations/003.sql", "CREATE TABLE ops.matter_frame_jobs (id int);\n", "")},
 		},
 	}
 }
@@ -171,6 +178,23 @@ func checkAuditReads(t *tree) []string {
 				found = append(found, fmt.Sprintf("%s: SQL says %q: audit joins everybody's tables because it writes nothing and locks nothing", f.at(pos), m))
 			}
 		})
+	}
+	return found
+}
+
+// checkNewTables refuses a migration that makes a table or view nobody owns.
+func checkNewTables(t *tree) []string {
+	byTable := owners()
+	var found []string
+	for name, text := range t.texts {
+		if !within(name, "migrations") {
+			continue
+		}
+		for _, m := range sqlCreate.FindAllStringSubmatch(text, -1) {
+			if _, ok := byTable[strings.ToLower(m[1])]; !ok {
+				found = append(found, fmt.Sprintf("%s: ops.%s has no owner: name the one room that writes and reads it, in owners()", name, m[1]))
+			}
+		}
 	}
 	return found
 }
