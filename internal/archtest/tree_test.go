@@ -207,7 +207,7 @@ func one(name, text, want string) example {
 
 // laws lists every rule, in the order of the files that state them.
 func laws() []law {
-	return slices.Concat(importLaws(), tableLaws(), sizeLaws(), docLaws(), stateLaws(), wordLaws())
+	return slices.Concat(importLaws(), tableLaws(), rowLaws(), sizeLaws(), docLaws(), stateLaws(), wordLaws())
 }
 
 // TestLaws holds the module against every law.
