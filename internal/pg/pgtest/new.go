@@ -14,4 +14,6 @@ func New(t testing.TB) *DB {
 }
 
 // Ops is the rail's own migrations.
-func Ops() pg.Set { return pg.Set{FS: migrations.FS, Schema: migrations.Schema, Lo: migrations.MinVersion, Hi: migrations.MaxVersion} }
+func Ops() pg.Set {
+	return pg.Set{FS: migrations.FS, Schema: migrations.Schema, Lo: migrations.MinVersion, Hi: migrations.MaxVersion}
+}

@@ -3,7 +3,7 @@
 // It owns databases whose names begin with rail_t_ (one per test, dropped at its
 // end) and rail_tpl_ (templates: a migrated database, named by the hash of its
 // migrations, cloned for each test). They live on the server of RAIL_TEST_DSN, or
-// on a shared local cluster in the temporary folder, which the first test process
+// on a shared local cluster, in memory where that is possible, which the first test process
 // starts and the following ones join. That cluster outlives them on purpose: a
 // start costs more than most tests. It does not sync to disk, needs no care, and
 // Stop ends it (`go run ./internal/pg/pgtest/stop`); databases left by a killed test process are dropped by later ones.
@@ -60,6 +60,9 @@ func NewOn(t testing.TB, c *local.Cluster, sets ...pg.Set) *DB {
 // It ends with the test.
 func Cluster(t testing.TB, o local.Options) *local.Cluster {
 	t.Helper()
+	if o.Dir == "" {
+		o.Dir = scratch(t)
+	}
 	c, err := local.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +75,18 @@ func Cluster(t testing.TB, o local.Options) *local.Cluster {
 		}
 	})
 	return c
+}
+
+// scratch is a folder for one test that, unlike t.TempDir, the server's account can
+// pass through.
+func scratch(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(fastDir(), "briefrail-pg-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // NewPool opens a further pool on the test's database; it is closed with the test.
@@ -117,7 +132,7 @@ func (d *DB) create(ctx context.Context, sets []pg.Set) error {
 // clone uses the strategy that was measured to be the faster one for a database of
 // this size under parallel tests.
 func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
-	_, err := conn.Exec(ctx, "create database "+ident(name)+" template "+ident(template)+" strategy wal_log")
+	_, err := conn.Exec(ctx, "create database "+ident(name)+" template "+ident(template)+" strategy file_copy")
 	return err
 }
 

@@ -94,3 +94,10 @@ func BenchmarkDrop(b *testing.B) {
 		d.drop(b)
 	}
 }
+
+func TestNewIsMigrated(t *testing.T) {
+	t.Parallel()
+	if err := Ops().Check(t.Context(), New(t).Pool); err != nil {
+		t.Error(err)
+	}
+}
