@@ -25,7 +25,7 @@ const readOnlyTransaction = "25006"
 // error did not come from a server.
 func SQLState(err error) string {
 	var pe *pgconn.PgError
-	if errors.As(err, &pe) {
+	if errors.As(err, &pe) && len(pe.Code) == 5 {
 		return pe.Code
 	}
 	return ""
@@ -48,7 +48,7 @@ func Class(err error) string {
 		return ""
 	}
 	state := SQLState(err)
-	if len(state) != 5 {
+	if state == "" {
 		return "client"
 	}
 	if c := state[:2]; slices.Contains(Classes(), c) {
