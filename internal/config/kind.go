@@ -115,8 +115,8 @@ func listen() kind {
 		if err != nil {
 			return nil, errors.New("is not an address")
 		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || !decimal(port) {
-			return nil, fmt.Errorf("has no valid port (%d)", n)
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil || !decimal(port) {
+			return nil, errors.New("has no valid port")
 		}
 		return s, nil
 	})}

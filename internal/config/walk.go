@@ -31,6 +31,9 @@ func newWalker(path string, settings []setting, ps *problems) *walker {
 
 // walk visits the fields of a section; prefix ends in a dot except at the top.
 func (w *walker) walk(prefix string, r raw) {
+	if r.form == null {
+		return // a file of comments only
+	}
 	if r.form != object {
 		w.refuse("configuration file", r, "holds "+string(r.form)+" instead of settings", "write section: {setting: value}")
 		return
