@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The measured mistakes of the field reports and their neighbours: a variable,
-// and what the refusal must say.
-func TestMistakesInVariables(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ env, says string }{
+// mistake is a variable, and what its refusal must say.
+type mistake struct{ env, says string }
+
+// scalarMistakes are the measured ones of the field reports, and their neighbours.
+func scalarMistakes() []mistake {
+	return []mistake{
 		{"RAIL_LEASE=15", "RAIL_LEASE (environment): no program of ours knows this variable; did you mean RAIL_LEASE_DURATION or RAIL_LEASE_RENEW?"},
 		{"RAIL_LEASE_DURATION=15", `lease.duration (environment RAIL_LEASE_DURATION): "15" has no unit; write a duration with a unit`},
 		{"RAIL_LEASE_DURATION=15mm", `"15mm" is not a duration`},
@@ -57,6 +58,12 @@ func TestMistakesInVariables(t *testing.T) {
 		{"RAIL_BUILDER_HTTP_URL=http://u:hunter2@b/", "carries a user or password"},
 		{"RAIL_BUILDER_HTTP_URL=builder:80", "not an http or https URL"},
 		{"RAIL_BUILDER_EXEC_COMMAND=/bin/build --fast", "not a list"},
+	}
+}
+
+// meaningMistakes are well formed but mean nothing, or do not fit other settings.
+func meaningMistakes() []mistake {
+	return []mistake{
 		{"RAIL_TRIGGER_RULES=[]x", "is not a list"},
 		{"RAIL_TRIGGER_RULES=[{name: Document.Uploaded, priority: bulk}]", "lower-case noun.verb"},
 		{"RAIL_TRIGGER_RULES=[{name: brief.landed, priority: bulk}]", "can never trigger"},
@@ -85,7 +92,12 @@ func TestMistakesInVariables(t *testing.T) {
 		{"RAIL_ADMIN_USERNAME=u", "set both or neither"},
 		{"RAIL_CONFIG=/no/such.yaml", "no such file"},
 		{"RAIL_LOG_LEVEL=\xff", "is not valid UTF-8"},
-	} {
+	}
+}
+
+func TestMistakesInVariables(t *testing.T) {
+	t.Parallel()
+	for _, c := range append(scalarMistakes(), meaningMistakes()...) {
 		got := faults(t, Source{Component: Worker, Env: base(c.env)})
 		if !strings.Contains(got, c.says) {
 			t.Errorf("%s\n  says %s\n  want %s", c.env, got, c.says)
