@@ -126,13 +126,30 @@ func Find(raw []byte, names ...string) ([][]byte, error) {
 		end := s.skim(value)
 		if end > 0 {
 			found[i] = raw[value:end:end]
+			s.taken = append(s.taken, extent{uint32(value), uint32(end)})
 		}
 		return end, true
 	}
 	if err := s.document(HardMax); err != nil {
 		return nil, err
 	}
+	if at := s.invalidOutside(); at >= 0 {
+		return nil, &InvalidError{Reason: ReasonNotUTF8, Offset: at}
+	}
 	return found, nil
+}
+
+// invalidOutside returns the first byte outside the taken values that is no UTF-8,
+// or -1.
+func (s *scanner) invalidOutside() int64 {
+	from := 0
+	for _, v := range append(s.taken, extent{start: uint32(len(s.raw))}) {
+		if at := firstInvalid(s.raw[from:v.start]); at >= 0 {
+			return int64(from) + at
+		}
+		from = int(v.end)
+	}
+	return -1
 }
 
 // document checks the whole of raw.
@@ -140,8 +157,10 @@ func (s *scanner) document(max int64) error {
 	if n := int64(len(s.raw)); n > max {
 		return &InvalidError{Reason: ReasonTooLarge, Offset: max}
 	}
-	if !utf8.Valid(s.raw) {
-		return &InvalidError{Reason: ReasonNotUTF8, Offset: firstInvalid(s.raw)}
+	if s.pick == nil {
+		if at := firstInvalid(s.raw); at >= 0 {
+			return &InvalidError{Reason: ReasonNotUTF8, Offset: at}
+		}
 	}
 	s.unsorted = make([]uint64, len(s.raw)/128+1)
 	start := s.space(0)
@@ -162,8 +181,11 @@ func (s *scanner) document(max int64) error {
 	return nil
 }
 
-// firstInvalid returns the offset of the first byte of raw that is no UTF-8.
+// firstInvalid returns the offset of the first byte of raw that is no UTF-8, or -1.
 func firstInvalid(raw []byte) int64 {
+	if utf8.Valid(raw) { // much faster than the loop
+		return -1
+	}
 	for i := 0; i < len(raw); {
 		r, n := utf8.DecodeRune(raw[i:])
 		if r == utf8.RuneError && n == 1 {

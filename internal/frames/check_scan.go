@@ -19,7 +19,8 @@ type scanner struct {
 	large    []extent // objects and arrays of at least largeSpan bytes
 	// pick, when set, is asked for every member of the document: it returns the
 	// end of the value and true when it takes the value unchecked.
-	pick func(key, value int) (int, bool)
+	pick  func(key, value int) (int, bool)
+	taken []extent // the values so taken, in their order
 }
 
 type extent struct{ start, end uint32 }

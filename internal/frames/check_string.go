@@ -7,7 +7,7 @@ import (
 )
 
 // str checks the string at i (its opening quote) and returns the offset after it.
-// That raw is valid UTF-8 was seen before.
+// Whether raw is valid UTF-8 is not looked at here.
 func (s *scanner) str(i int) (int, *InvalidError) {
 	for i++; i < len(s.raw); {
 		switch c := s.raw[i]; {

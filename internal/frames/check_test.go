@@ -174,6 +174,15 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A bad byte inside the frame is the frame's fault, not that of the answer.
+func TestFindLeavesTheFoundValueUnchecked(t *testing.T) {
+	t.Parallel()
+	got, err := Find([]byte("{\"frame\":{\"a\":\"\xff\",\"a\":1},\"x\":\"é\"}"), "frame")
+	if err != nil || string(got[0]) != "{\"a\":\"\xff\",\"a\":1}" {
+		t.Errorf("Find = %q, %v", got, err)
+	}
+}
+
 func TestFindRefuses(t *testing.T) {
 	t.Parallel()
 	for raw, reason := range map[string]Reason{
@@ -190,6 +199,7 @@ func TestFindRefuses(t *testing.T) {
 		`{"frame":{}} {}`:            ReasonTrailing,
 		`["frame"]`:                  ReasonNotObject,
 		"{\"x\":\"\xff\"}":           ReasonNotUTF8,
+		"{\"frame\":1,\"\xff\":1}":   ReasonNotUTF8,
 	} {
 		_, err := Find([]byte(raw), "frame")
 		var bad *InvalidError
