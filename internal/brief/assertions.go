@@ -31,7 +31,7 @@ var assertionVerbs = verbTable(map[string]string{
 	kindRuling: `hold holds held conclude concludes concluded affirm affirms affirmed find finds found rule ruled decide decides decided
 		determined granted grants dismissed reversed think thinks ordered awarded persuaded unpersuaded convinced understood`,
 	kindTerm: `provides provided requires required require governs prohibits forbids permits entitles obliges defines reserves allows
-		limits warrants undertakes undertook`,
+		limits warrants undertakes undertook shall`,
 })
 
 func verbTable(kinds map[string]string) map[string]string {
@@ -52,7 +52,9 @@ var (
 	viewOf     = regexp.MustCompile(`(?:^|, )(?:[Aa]ccording to|[Ii]n) (` + properName + `|the ` + properName + `)(?:’s (?:own )?view)?,`)
 	// A belief or claim that is only supposed is none.
 	hypothetical = regexp.MustCompile(`(?:^|[ ,])(?:[Ii]f|[Ww]hether|[Uu]nless)(?: the)? ?(?:$|[A-Z])`)
-	heldItem   = regexp.MustCompile(`^\d{1,2}\. [A-Z]`)
+	// "a driver of Halden found": the subject is the driver.
+	preposition = regexp.MustCompile(`(?:^|[ ,])(?:of|by|to|from|with|for|against|under|between|within|than|like)(?: the)? $`)
+	heldItem    = regexp.MustCompile(`^\d{1,2}\. [A-Z]`)
 )
 
 // adverbs and auxiliaries may stand between an actor and its verb.
@@ -94,7 +96,7 @@ func (o *outline) asserted(t *parties, i int) (Assertion, bool) {
 	}
 	masked := mask(text)
 	if m := viewOf.FindStringSubmatchIndex(masked); m != nil {
-		if a := o.actor(t, i, masked[:m[3]]); a.class == party || strings.HasPrefix(masked[m[0]:], "According") && a.name != "" {
+		if a := o.identify(t, speaker{name: masked[m[2]:m[3]], class: named}, ""); a.class == party || strings.HasPrefix(masked[m[0]:], "According") && a.name != "" {
 			return o.assertion(s, a.name, kindClaim, viewWord(masked[m[0]:m[1]]), m[0], false), true
 		}
 	}
@@ -174,12 +176,13 @@ func (a speaker) kindOf(kind string) string {
 }
 
 var (
-	courtWord      = regexp.MustCompile(`\b(?:Court|Circuit|Tribunal|Judge|Justice|court|tribunal|arbitrator|Arbitrator|Panel|majority)s?$`)
-	instrumentEnd  = regexp.MustCompile(`(?:^|[ ,(])((?:(?:The|This|That|These|the|this|that|these|Under|its) )?(?:[A-Z][\pL-]* )*(?:` + instrumentWords + `)(?: \d[\w.()–-]*)?(?: of the (?:[A-Z]\pL+ ?){1,4})?|§§?\d[\w.()–-]*)$`)
-	possessiveEnd  = regexp.MustCompile(`(?:^|[ ,(])((?:[Tt]he )?` + properName + `’s? (?:attorney general|drafters|auditors?|counsel|expert|experts|insurers?|engineers?))$`)
-	roleEnd        = regexp.MustCompile(`(?i)(?:^|[ ,(])((?:the |both |each |neither )?(?:parties|` + roleWords + `|tribunal|arbitrator|district court|court of appeals|court|majority))$`)
-	nameEnd        = regexp.MustCompile(`(?:^|[ ,(—])((?:[Tt]he )?` + properName + `)$`)
-	pronounEnd     = regexp.MustCompile(`(?:^|[ ,(—“])([Ww]e|[Ii]t)$`)
+	courtWord     = regexp.MustCompile(`\b(?:Court|Circuit|Tribunal|Judge|Justice|court|tribunal|arbitrator|Arbitrator|Panel|majority)s?$`)
+	instrumentEnd = regexp.MustCompile(`(?:^|[ ,(])((?:(?:The|This|That|These|the|this|that|these|Under|its) )?(?:[A-Z][\pL-]* )*(?:` + instrumentWords + `)(?: \d[\w.()–-]*)?(?: of the (?:[A-Z]\pL+ ?){1,4})?|§§?\d[\w.()–-]*)$`)
+	bareNoun      = regexp.MustCompile(`^[a-z]+$`)
+	possessiveEnd = regexp.MustCompile(`(?:^|[ ,(])((?:[Tt]he )?` + properName + `’s? (?:attorney general|drafters|auditors?|counsel|expert|experts|insurers?|engineers?))$`)
+	roleEnd       = regexp.MustCompile(`(?i)(?:^|[ ,(])((?:the |both |each |neither )?(?:parties|` + roleWords + `|tribunal|arbitrator|district court|court of appeals|court|majority))$`)
+	nameEnd       = regexp.MustCompile(`(?:^|[ ,(—])((?:[Tt]he )?` + properName + `)$`)
+	pronounEnd    = regexp.MustCompile(`(?:^|[ ,(—“])([Ww]e|[Ii]t)$`)
 )
 
 const instrumentWords = `[Cc]ompact|[Aa]greement|[Cc]ontract|[Cc]lause|[Ss]ection|[Aa]rticle|[Ss]chedule|[Aa]nnex|[Ss]tatutes?|Act|` +
@@ -187,16 +190,32 @@ const instrumentWords = `[Cc]ompact|[Aa]greement|[Cc]ontract|[Cc]lause|[Ss]ectio
 
 // actor reads the subject that ends the text before a verb.
 func (o *outline) actor(t *parties, i int, left string) speaker {
+	whole := strings.TrimRight(left, " ")
 	left, a := strip(left)
-	if strings.HasSuffix(left, ",") {
-		if cut := apposition.FindStringIndex(left); cut != nil {
-			left = strings.TrimRight(left[:cut[0]], " ")
+	if !strings.HasSuffix(left, ",") {
+		return o.actorAt(t, i, left, a)
+	}
+	cut := apposition.FindStringIndex(left)
+	if cut == nil && len(left) == len(whole) {
+		return speaker{} // "Absent an agreement among the States, disputes …": no subject at all
+	}
+	if cut != nil {
+		if found := o.actorAt(t, i, strings.TrimRight(left[:cut[0]], " "), a); found.class != nobody {
+			return found
 		}
 	}
+	return o.actorAt(t, i, strings.TrimRight(left, ", "), a)
+}
+
+// actorAt reads the noun phrase at the very end of left.
+func (o *outline) actorAt(t *parties, i int, left string, a speaker) speaker {
 	switch {
 	case a.match(pronounEnd, left):
 		return o.pronoun(t, i, left, a)
 	case a.match(instrumentEnd, left):
+		if bareNoun.MatchString(a.name) {
+			return speaker{} // "a compact suggests": any compact, not this one
+		}
 		a.class = instrument
 	case a.match(possessiveEnd, left):
 		a.class = named
@@ -287,7 +306,8 @@ func (t *parties) leading(s string) string {
 
 // identify gives a speaker its class and the name that the table has for it.
 func (o *outline) identify(t *parties, a speaker, left string) speaker {
-	if hypothetical.MatchString(left[:len(left)-len(a.name)]) || hypothetical.MatchString(a.name) {
+	before := strings.TrimSuffix(left, a.name)
+	if hypothetical.MatchString(before) || preposition.MatchString(before) || hypothetical.MatchString(a.name) {
 		return speaker{}
 	}
 	a.name = dropOpeners(a.name)

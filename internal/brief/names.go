@@ -56,6 +56,9 @@ func (o *outline) isProper(name string) bool {
 	if commonNouns.MatchString(name) {
 		return false
 	}
+	if organisation.MatchString(name) {
+		return true
+	}
 	for _, p := range o.passages {
 		if insideSentence(p.text, name) {
 			return true
@@ -73,7 +76,7 @@ func insideSentence(text, name string) bool {
 		at += i
 		before := strings.TrimRight(text[:at], " ")
 		r, _ := utf8.DecodeLastRuneInString(before)
-		if unicode.IsLower(r) || r == ',' {
+		if unicode.IsLower(r) || r == ',' || r == ':' || r == ';' {
 			return true
 		}
 		at += len(name)

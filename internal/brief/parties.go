@@ -11,7 +11,7 @@ const roleWords = `petitioners?|respondents?|plaintiffs?|defendants?|appellants?
 	`buyers?|sellers?|suppliers?|purchasers?|customers?|contractors?|subcontractors?|employers?|owners?|operators?|carriers?|` +
 	`licensors?|licensees?|lessors?|lessees?|landlords?|tenants?|borrowers?|lenders?|insurers?|insureds?`
 
-const properName = `[A-Z][\pL\d&’'-]*\.?(?:(?:,? (?:of|and|for|the|&|in))? [A-Z][\pL\d&’'-]*\.?)*`
+const properName = `[A-Z][\pL\d&’'-]*\.?(?:(?: (?:of|and|for|the|&|in))? [A-Z][\pL\d&’'-]*\.?)*`
 
 var (
 	captionLine  = regexp.MustCompile(`^(.{2,120}?),? (?:v|vs)\. (.{2,160}?)$`)
@@ -132,7 +132,7 @@ func (t *parties) learnTerms(o *outline) {
 
 func (t *parties) learnTerm(name, inner, roleAfter string, cited Citation) {
 	role := singular(roleAfter)
-	name = dropStarters(name)
+	name = lastOfTwo(dropStarters(name))
 	if m := roleBefore.FindStringSubmatch(name); m != nil {
 		name, role = name[len(m[0]):], singular(m[1])
 	}
@@ -150,6 +150,14 @@ func (t *parties) learnTerm(name, inner, roleAfter string, cited Citation) {
 	for _, a := range aliases {
 		p.alias(a)
 	}
+}
+
+// lastOfTwo takes the second of two organisations joined by "and".
+func lastOfTwo(name string) string {
+	if i := strings.LastIndex(name, " and "); i > 0 && organisation.MatchString(name[:i]) {
+		return name[i+len(" and "):]
+	}
+	return name
 }
 
 func termsIn(inner string) []string {

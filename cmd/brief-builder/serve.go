@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"briefrail/internal/brief"
+	"briefrail/internal/pg"
+	"briefrail/internal/telemetry"
+)
+
+// stopGrace is how long builds under way may go on after a signal.
+const stopGrace = 10 * time.Second
+
+func serve(ctx context.Context, c *call) error {
+	delay, err := c.duration("DELAY")
+	if err != nil {
+		return err
+	}
+	flags, dsn := c.newFlags()
+	listen := flags.String("listen", c.listen(), "address to serve on (BRIEF_LISTEN)")
+	slow := flags.Duration("delay", delay, "make every build take that much longer, as models would (BRIEF_DELAY)")
+	if _, err := c.parse(flags); err != nil {
+		return err
+	}
+	o, err := c.database(*dsn)
+	if err != nil {
+		return err
+	}
+	if *slow < 0 {
+		return fmt.Errorf("%w: --delay must not be negative", errUsage)
+	}
+	log, _ := telemetry.NewLogger(c.stderr, c.env["LOG_LEVEL"], "json", "brief-builder")
+	o.MaxConns = 8
+	pool, err := pg.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	log.InfoContext(ctx, "serving", "listen", l.Addr().String(), "version", version, "delay", *slow)
+	handler := brief.NewServer(brief.ServerOptions{Pool: pool, Log: log, Delay: *slow}).Handler()
+	return serveUntil(ctx, l, handler)
+}
+
+// serveUntil serves until ctx ends, then lets requests under way finish. There is
+// no write timeout: a build may take minutes, and its caller keeps the time.
+func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	err := srv.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = srv.Close() // ends what is left; its callers will try again
+	}
+	<-ended
+	return err
+}
+
+func healthcheck(ctx context.Context, c *call) error {
+	flags, _ := c.newFlags()
+	listen := flags.String("listen", c.listen(), "address of the service (BRIEF_LISTEN)")
+	if _, err := c.parse(flags); err != nil {
+		return err
+	}
+	url, err := telemetry.ProbeURL(*listen, "/readyz")
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return telemetry.Healthcheck(ctx, url)
+}
+
+func showVersion(_ context.Context, c *call) error {
+	fmt.Fprintf(c.stdout, "brief-builder %s (%s, %s)\n", version, brief.BuilderVersion, brief.SchemaVersion)
+	return nil
+}

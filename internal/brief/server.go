@@ -1,0 +1,204 @@
+package brief
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"briefrail/internal/pg"
+	"briefrail/internal/rail"
+)
+
+// ServerOptions are what a Server needs.
+type ServerOptions struct {
+	Pool *pgxpool.Pool
+	Log  *slog.Logger
+	// Delay makes every build take that much longer, as a panel of models would.
+	// It is spent after the record was read.
+	Delay time.Duration
+}
+
+// Server answers the rail's build requests.
+type Server struct {
+	o       ServerOptions
+	flights *flights
+	slots   chan struct{} // builds that hold a record in memory at one time
+}
+
+// buildsAtOnce bounds memory: a record may be as large as MaxRecordBytes.
+const buildsAtOnce = 4
+
+// NewServer makes a Server; it starts nothing.
+func NewServer(o ServerOptions) *Server {
+	return &Server{o: o, flights: newFlights(), slots: make(chan struct{}, buildsAtOnce)}
+}
+
+// Handler serves POST /v1/build, GET /livez and GET /readyz.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/build", s.build)
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	return mux
+}
+
+// response is the body of a good answer. Usage is all zero: no model is called.
+type response struct {
+	rail.Key
+	Generation     int64  `json:"generation"`
+	SchemaVersion  string `json:"schema_version"`
+	BuilderVersion string `json:"builder_version"`
+	Frame          Frame  `json:"frame"`
+	Usage          usage  `json:"usage"`
+}
+
+type usage struct {
+	ModelCalls int    `json:"model_calls"`
+	Tokens     int    `json:"tokens"`
+	CostUSD    string `json:"cost_usd"` // decimal, exact
+}
+
+func (s *Server) build(w http.ResponseWriter, r *http.Request) {
+	started := time.Now()
+	req, err := readRequest(w, r)
+	if err != nil {
+		s.fail(r.Context(), w, req, err)
+		return
+	}
+	answer, err := s.flights.do(r.Context(), req, func(ctx context.Context) ([]byte, error) { return s.answer(ctx, req) })
+	if err != nil {
+		s.fail(r.Context(), w, req, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if _, err := w.Write(answer); err != nil {
+		s.o.Log.WarnContext(r.Context(), "answer not sent", "run_id", req.Run, "err", err)
+		return
+	}
+	s.o.Log.InfoContext(r.Context(), "brief built", append(ids(req), "bytes", len(answer), "duration", time.Since(started))...)
+}
+
+func ids(req Request) []any {
+	return []any{"firm_id", req.Key.Firm, "matter_id", req.Key.Matter, "generation", req.Generation, "run_id", req.Run, "attempt", req.Attempt}
+}
+
+// answer builds one Brief. A panic is an error of this one matter.
+func (s *Server) answer(ctx context.Context, req Request) (body []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Log.ErrorContext(ctx, "build panicked", append(ids(req), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
+			body, err = nil, fmt.Errorf("build %s: internal error", req.Key)
+		}
+	}()
+	if body, err = s.work(ctx, req); err != nil {
+		return nil, err
+	}
+	return body, s.wait(ctx)
+}
+
+func (s *Server) work(ctx context.Context, req Request) ([]byte, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	frame, err := Build(ctx, s.o.Pool, req.Key)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(response{
+		Key: req.Key, Generation: req.Generation, SchemaVersion: SchemaVersion, BuilderVersion: BuilderVersion,
+		Frame: frame, Usage: usage{CostUSD: "0.00"},
+	})
+}
+
+// wait spends the artificial delay, or less when nobody waits any more.
+func (s *Server) wait(ctx context.Context) error {
+	if s.o.Delay <= 0 {
+		return nil
+	}
+	t := time.NewTimer(s.o.Delay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// failure is the body of every other answer.
+type failure struct {
+	Error struct {
+		Code    string `json:"code"`
+		Field   string `json:"field,omitempty"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func (s *Server) fail(ctx context.Context, w http.ResponseWriter, req Request, err error) {
+	status, code, field := classify(err)
+	var f failure
+	f.Error.Code, f.Error.Field, f.Error.Message = code, field, pg.Text(err, 500)
+	s.o.Log.WarnContext(ctx, "build refused", append(ids(req), "status", status, "err", f.Error.Message)...)
+	body, jsonErr := json.Marshal(f)
+	if jsonErr != nil {
+		body = []byte(`{"error":{"code":"internal"}}`)
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // nobody is left to tell when this fails
+}
+
+// classify maps an error to the classes that the rail acts on: 4xx will fail
+// again for this matter, 503 will pass.
+func classify(err error) (status int, code, field string) {
+	var bad *badRequest
+	switch {
+	case errors.As(err, &bad):
+		return bad.status, "bad_request", bad.field
+	case errors.Is(err, errOtherRequest):
+		return http.StatusConflict, "run_id_reused", "run_id"
+	case errors.Is(err, ErrRecordTooLarge):
+		return http.StatusRequestEntityTooLarge, "record_too_large", ""
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable, "cancelled", ""
+	case pg.IsTransient(err), pg.SQLState(err) == undefinedTable:
+		// Without its tables the service is not set up yet; the matter is well.
+		return http.StatusServiceUnavailable, "database_unavailable", ""
+	}
+	return http.StatusInternalServerError, "internal", ""
+}
+
+const undefinedTable = "42P01"
+
+// readyTimeout is shorter than any prober's patience.
+const readyTimeout = 2 * time.Second
+
+// ready is green while the database answers with the schema of this build.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := Migrations().Check(ctx, s.o.Pool); err != nil {
+		writeText(w, http.StatusServiceUnavailable, "database: "+pg.Text(err, 200)+"\n")
+		return
+	}
+	writeText(w, http.StatusOK, "ok\n")
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // a prober that went away needs no answer
+}
