@@ -12,6 +12,7 @@ const (
 	Bulk        Priority = 2 // backfills: after everything else of the firm
 )
 
+// constant: the words of the configuration, by value
 var priorityNames = [...]string{"interactive", "standard", "bulk"}
 
 // String returns the configuration's word for p.

@@ -88,6 +88,7 @@ const (
 	KindExecExit     = "exec_exit"     // the command's exit status
 	KindExecKilled   = "exec_killed"   // ended by a signal that is not ours
 	KindCanceled     = "canceled"      // we ended the build: fence, or shutdown
+	KindPanic        = "panic"         // the builder's own code panicked (told by the runner)
 )
 
 // BuildKinds returns every Kind, to start metrics at 0.
@@ -95,7 +96,7 @@ func BuildKinds() []string {
 	return []string{
 		KindHTTP4xx, KindHTTP5xx, KindRateLimited, KindAuth, KindNotFound, KindRedirect, KindHTML,
 		KindTimeout, KindTransport, KindEmpty, KindNotJSON, KindErrorBody, KindBadAnswer, KindMismatch,
-		KindTooLarge, KindInvalidFrame, KindExecStart, KindExecExit, KindExecKilled, KindCanceled,
+		KindTooLarge, KindInvalidFrame, KindExecStart, KindExecExit, KindExecKilled, KindCanceled, KindPanic,
 	}
 }
 
@@ -281,7 +282,7 @@ type buildMetrics struct {
 	bytes    prometheus.Histogram
 }
 
-// metricClasses maps kinds to the label class; the others are "other".
+// metricClass maps the kind to the label class; a kind without one is "other".
 func metricClass(err *BuildError) string {
 	if err == nil {
 		return "ok"

@@ -1,0 +1,139 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"briefrail/internal/pg"
+)
+
+// ClaimCTE returns the common table expressions of a batch claim, ending in
+// "claimed", one row a job won. The caller opens the run of each in the same
+// statement. lastClaim and highest are scalar subqueries over the caller's runs:
+// when firm f.firm_id was last claimed for, and the highest generation that
+// matter (p.firm_id, p.matter_id) ever handed out.
+//
+// Named arguments: @slots (jobs wanted, bigint), @scan (how many queued rows of a
+// firm are looked at, null for all), @per_firm and @total (limits, 0 for none),
+// @lease (interval), @only (a firm, or null for all).
+//
+// Order: the firm with the fewest running builds, ties to the firm whose last
+// claim is oldest; inside a firm by priority, then queued_at.
+func ClaimCTE(lastClaim, highest string) string {
+	return strings.NewReplacer("{last_claim}", lastClaim, "{highest}", highest).Replace(claimCTE)
+}
+
+// The pick visits each firm once (a skip scan), looks into the heads of the queues
+// of the first firms only (4 x @slots of them have all the rows that can win, with
+// room for rows that other workers hold), ranks each row by how many builds its
+// firm would then have, and locks from the best downwards.
+const claimCTE = `
+WITH RECURSIVE firms AS (
+  (SELECT q.firm_id FROM ops.matter_frame_jobs q WHERE q.run_status = 'queued' ORDER BY q.firm_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT q.firm_id FROM ops.matter_frame_jobs q
+           WHERE q.run_status = 'queued' AND q.firm_id > f.firm_id ORDER BY q.firm_id LIMIT 1)
+    FROM firms f WHERE f.firm_id IS NOT NULL
+), live AS (
+  SELECT firm_id, count(*) AS n FROM ops.matter_frame_jobs WHERE run_status = 'running' GROUP BY firm_id
+), candidates AS (
+  SELECT f.firm_id, coalesce(live.n, 0) AS running, {last_claim} AS last_claim
+    FROM firms f LEFT JOIN live ON live.firm_id = f.firm_id
+   WHERE f.firm_id IS NOT NULL AND (@only::uuid IS NULL OR f.firm_id = @only) AND (@per_firm::bigint = 0 OR coalesce(live.n, 0) < @per_firm)
+     AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL OR p.firm_id = f.firm_id)
+), first_firms AS (
+  SELECT c.firm_id, c.running, c.last_claim
+    FROM candidates c CROSS JOIN LATERAL (
+      SELECT 1 FROM (
+        SELECT q.not_before, q.bucket FROM ops.matter_frame_jobs q
+         WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
+         ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
+       WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket) LIMIT 1) ready
+   ORDER BY c.running, c.last_claim NULLS FIRST, c.firm_id
+   LIMIT 4 * @slots::bigint
+), ready AS (
+  SELECT c.firm_id, r.matter_id, c.running + r.nth AS rank, c.last_claim
+    FROM first_firms c CROSS JOIN LATERAL (
+      SELECT s.matter_id, row_number() OVER (ORDER BY s.priority, s.queued_at) AS nth FROM (
+        SELECT q.matter_id, q.priority, q.queued_at, q.not_before, q.bucket FROM ops.matter_frame_jobs q
+         WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
+         ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
+       WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket)
+       ORDER BY s.priority, s.queued_at LIMIT @slots::bigint) r
+   WHERE @per_firm::bigint = 0 OR c.running + r.nth <= @per_firm
+), picked AS (
+  SELECT j.firm_id, j.matter_id, j.requested_generation
+    FROM ready JOIN ops.matter_frame_jobs j ON j.firm_id = ready.firm_id AND j.matter_id = ready.matter_id
+   WHERE j.run_status = 'queued' AND j.not_before <= clock_timestamp()
+   ORDER BY ready.rank, ready.last_claim NULLS FIRST, ready.firm_id, j.priority, j.queued_at
+   LIMIT least(@slots::bigint, CASE WHEN @total::bigint = 0 THEN @slots::bigint
+                                    ELSE greatest(0, @total - (SELECT coalesce(sum(n), 0) FROM live)) END)
+   FOR UPDATE OF j SKIP LOCKED
+), claimed AS (
+  UPDATE ops.matter_frame_jobs j
+     SET run_status = 'running', requested_generation = n.generation, claimed_generation = n.generation,
+         run_id = gen_random_uuid(), claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
+         attempts = j.attempts + 1
+    -- a rewound row restarts above its runs, and so never poisons its batch
+    FROM (SELECT p.firm_id, p.matter_id, greatest(p.requested_generation, coalesce({highest}, 0)) + 1 AS generation
+            FROM picked p) n
+   WHERE j.firm_id = n.firm_id AND j.matter_id = n.matter_id
+  RETURNING j.firm_id, j.matter_id, j.claimed_generation AS generation, j.run_id, j.attempts, j.demands_owed,
+            j.landed_generation, j.owed_since, j.priority
+)`
+
+// DispatchLockSQL serialises claims while a limit is set: counting what runs and
+// adding to it must not interleave. It is a statement of its own, before the pick,
+// so that the pick's snapshot is taken once the lock is held.
+const DispatchLockSQL = `SELECT pg_advisory_xact_lock(hashtextextended('ops.dispatch', 0))`
+
+// ClaimKeyCTE is the claim of one named matter, ending in "claimed": at most one
+// row. It takes a job that is absent, idle, queued (settling or backing off
+// included) or running past its lease; it passes per_firm and settle and honours
+// pauses. highest is as in ClaimCTE, over (j.firm_id, j.matter_id).
+//
+// Named arguments: @firm, @matter, @lease, @priority.
+func ClaimKeyCTE(highest string) string {
+	return strings.ReplaceAll(claimKeyCTE, "{highest}", highest)
+}
+
+const claimKeyCTE = `
+WITH claimed AS (
+  INSERT INTO ops.matter_frame_jobs AS j
+    (firm_id, matter_id, run_status, requested_generation, claimed_generation, run_id, claimed_at, lease_expires_at,
+     attempts, owed_since, priority)
+  SELECT @firm::uuid, @matter::uuid, 'running', 1, 1, gen_random_uuid(), t.now, t.now + @lease::interval, 1, t.now, @priority::smallint
+    FROM (SELECT clock_timestamp() AS now) t
+   WHERE NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL OR p.firm_id = @firm::uuid)
+     AND ops.scope_writer_is_rail(ops.matter_bucket(@matter::uuid))
+  ON CONFLICT (firm_id, matter_id) DO UPDATE SET
+    run_status = 'running',
+    requested_generation = greatest(j.requested_generation, coalesce({highest}, 0)) + 1,
+    claimed_generation = greatest(j.requested_generation, coalesce({highest}, 0)) + 1,
+    run_id = gen_random_uuid(), claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
+    attempts = j.attempts + 1, owed_since = coalesce(j.owed_since, clock_timestamp()),
+    priority = least(EXCLUDED.priority, j.priority),
+    rebuild_needed = false, rebuild_since = NULL, rebuild_priority = NULL
+  WHERE j.run_status IN ('idle', 'queued') OR (j.run_status = 'running' AND j.lease_expires_at <= clock_timestamp())
+  RETURNING j.firm_id, j.matter_id, j.claimed_generation AS generation, j.run_id, j.attempts, j.demands_owed,
+            j.landed_generation, j.owed_since, j.priority
+)`
+
+// nextDueSQL looks at the heads of the queue only: it sets a timer, and a timer
+// that is missing costs one idle pause.
+const nextDueSQL = `
+SELECT coalesce(extract(epoch FROM min(q.not_before) - clock_timestamp()), 0)::float8
+  FROM (SELECT not_before FROM ops.matter_frame_jobs WHERE run_status = 'queued' ORDER BY firm_id, priority, queued_at LIMIT 256) q
+ WHERE q.not_before > clock_timestamp()`
+
+// NextDue tells how long until the first queued row that still waits is due; zero
+// where none is known to wait.
+func NextDue(ctx context.Context, db pg.DB) (time.Duration, error) {
+	var seconds float64
+	if err := db.QueryRow(ctx, nextDueSQL).Scan(&seconds); err != nil {
+		return 0, fmt.Errorf("jobs.NextDue: %w", err)
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}

@@ -1,0 +1,230 @@
+package runs
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"briefrail/internal/frames"
+	"briefrail/internal/jobs"
+	"briefrail/internal/pg"
+	"briefrail/internal/rail"
+)
+
+// attempt is the life of one claim. ctx ends when the token is lost, the lease
+// lapses, or the grace of a stop is over; its cause says which.
+func (r *Runner) attempt(ctx context.Context, c Claimed) {
+	a := &attempt{r: r, c: c, started: time.Now()}
+	frame, usage, err := a.build(ctx)
+	a.usage = usage
+	if err == nil {
+		err = a.land(ctx, frame, usage)
+	}
+	if err != nil {
+		a.end(ctx, err)
+	}
+	a.wideLine(ctx)
+}
+
+type attempt struct {
+	r       *Runner
+	c       Claimed
+	started time.Time
+	usage   Usage
+	// how it ended, for metrics and the one line in the log
+	outcome, kind string
+	err           error
+	late          bool
+}
+
+func (a *attempt) canary() bool { return a.c.Key == rail.Canary() }
+
+// build runs the builder and checks what it brought.
+func (a *attempt) build(ctx context.Context) (Frame, Usage, error) {
+	build, cancel := context.WithTimeoutCause(ctx, a.r.opts.BuildTimeout, errTimeout)
+	defer cancel()
+	b := a.r.builder
+	if a.canary() {
+		b = canaryBuilder{}
+	}
+	deadline, _ := build.Deadline()
+	frame, usage, err := safely(b).Build(build, Request{
+		Key: a.c.Key, Token: a.c.Token, Attempt: a.c.Attempt, RetryOf: a.c.RetryOf, Deadline: deadline,
+	})
+	if err != nil && build.Err() != nil {
+		// why the context ended says more than how the builder took it
+		return Frame{}, usage, errors.Join(context.Cause(build), err)
+	}
+	if !a.canary() {
+		a.r.builderSaid(ctx, a.c.Key, err)
+	}
+	return frame, usage, err
+}
+
+// land checks the frame and lands it. From here on only the loss of the token ends
+// the attempt: what may have landed is never given up for a stop.
+func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
+	checked, err := frames.Check(f.JSON, a.r.opts.MaxFrame)
+	if err != nil {
+		return err
+	}
+	out, err := LandSettled(ctx, a.r.db, Landing{
+		Claim: a.c.Claim, Frame: f, Digest: checked.Digest, Usage: u, Quiet: a.r.opts.Quiet,
+	}, pauseBetweenTries)
+	if err != nil {
+		return err
+	}
+	a.outcome = "landed"
+	a.r.metrics.landed(a, out)
+	if out.FollowUp {
+		a.r.Wake()
+	}
+	a.pruneFrames(ctx)
+	return nil
+}
+
+func pauseBetweenTries(ctx context.Context, try int) {
+	wait := min(50*time.Millisecond<<min(try, 6), 2*time.Second)
+	timer := time.NewTimer(wait/2 + rand.N(wait/2))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// pruneFrames keeps a hot matter's frames bounded between the sweeps of retention;
+// one landing in eight pays for it.
+func (a *attempt) pruneFrames(ctx context.Context) {
+	if rand.N(8) != 0 {
+		return
+	}
+	if _, err := frames.Prune(ctx, a.r.db, []rail.Key{a.c.Key}, a.r.opts.KeepFrames); err != nil {
+		a.r.opts.Log.DebugContext(ctx, "frames not pruned", slog.String("err", pg.Text(err, 200)))
+	}
+}
+
+// end records an attempt that did not land, on a context of its own: the
+// attempt's may be what ended it.
+func (a *attempt) end(ctx context.Context, err error) {
+	a.err = err
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer cancel()
+	var refused error
+	switch {
+	case errors.Is(err, ErrFenced):
+		a.refused(clean, "land")
+		return
+	case errors.Is(err, errLeaseLost):
+		// whoever sweeps charges the attempt; we can only stop
+		a.outcome, a.kind = "expired", "lease_lost"
+		a.r.metrics.staleHolder.WithLabelValues("holder").Inc()
+		return
+	case errors.Is(err, errStopping):
+		refused = a.release(clean, Failure{Kind: "interrupted", Text: "the worker stopped; no attempt is charged"}, 0)
+	default:
+		refused = a.failOrRelease(clean, err)
+	}
+	if errors.Is(refused, ErrFenced) {
+		a.refused(clean, map[string]string{"released": "release"}[a.outcome])
+	} else if refused != nil {
+		// the lease runs out and the sweep does it instead
+		a.err = errors.Join(err, refused)
+	}
+}
+
+func (a *attempt) failOrRelease(ctx context.Context, err error) error {
+	f, class := failureOf(err)
+	f.Usage = a.usage
+	if class == Unavailable || (class == Transient && a.r.health.isPaused()) {
+		return a.release(ctx, f, time.Second)
+	}
+	a.outcome, a.kind = "failed", f.Kind
+	end, err := Fail(ctx, a.r.db, a.c.Claim, f, a.r.opts.Retry, "")
+	if err == nil && end.Status == "parked" {
+		a.r.opts.Log.ErrorContext(ctx, "matter parked", append(keyAttrs(a.c.Claim), slog.Int("attempt", end.Attempts), slog.String("err", f.Text))...)
+	}
+	return err
+}
+
+func (a *attempt) release(ctx context.Context, f Failure, delay time.Duration) error {
+	a.outcome, a.kind = "released", f.Kind
+	_, err := Release(ctx, a.r.db, a.c.Claim, f, delay)
+	return err
+}
+
+// refused counts and notes a write that the fence kept out: the design at work,
+// a page only when it becomes frequent.
+func (a *attempt) refused(ctx context.Context, write string) {
+	if write == "" {
+		write = "fail"
+	}
+	a.outcome, a.kind, a.late = "fenced", "fenced", true
+	a.r.metrics.rejections.WithLabelValues(write).Inc()
+	a.r.metrics.staleHolder.WithLabelValues("storage").Inc()
+	if err := NoteRefused(ctx, a.r.db, a.c.Token.Run); err != nil {
+		a.r.opts.Log.WarnContext(ctx, "late write not noted", slog.String("err", pg.Text(err, 200)))
+	}
+}
+
+// failureOf turns any error of an attempt into what the run row keeps.
+func failureOf(err error) (Failure, BuildClass) {
+	var build *BuildError
+	var invalid *frames.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return Failure{Kind: "invalid_frame", Text: invalid.Error(), Permanent: true}, Permanent
+	case errors.Is(err, errTimeout):
+		return Failure{Kind: "timeout", Text: errTimeout.Error()}, Transient
+	case errors.As(err, &build):
+		hash, _ := hex.DecodeString(build.PreviewHash)
+		return Failure{
+			Kind: build.Kind, Text: build.Text, Permanent: build.Class == Permanent || build.Class == Mismatch,
+			RetryAfter: build.RetryAfter, Preview: build.Preview, Hash: hash,
+		}, build.Class
+	case pg.Class(err) == "22" || pg.Class(err) == "23":
+		// the database refused the frame itself: trying again cannot help
+		return Failure{Kind: "invalid_frame", Text: pg.Text(err, 300), Permanent: true}, Permanent
+	}
+	return Failure{Kind: "other", Text: pg.Text(err, 300)}, Transient
+}
+
+// safely turns a builder's panic into a failure of its attempt.
+func safely(b Builder) Builder { return guarded{b} }
+
+type guarded struct{ b Builder }
+
+func (g guarded) Build(ctx context.Context, r Request) (f Frame, u Usage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &BuildError{Class: Transient, Kind: "panic", Text: fmt.Sprintf("the builder panicked: %.100v", p)}
+		}
+	}()
+	return g.b.Build(ctx, r)
+}
+
+func keyAttrs(c jobs.Claim) []any {
+	return []any{
+		slog.String("firm_id", c.Key.Firm.String()), slog.String("matter_id", c.Key.Matter.String()),
+		slog.String("run_id", c.Token.Run.String()), slog.Int64("token", c.Token.Generation),
+	}
+}
+
+// wideLine is the one line a run leaves in the log.
+func (a *attempt) wideLine(ctx context.Context) {
+	a.r.metrics.ended(a)
+	attrs := append(keyAttrs(a.c.Claim), slog.Int("attempt", a.c.Attempt), slog.Int64("demands", a.c.Demands),
+		slog.String("outcome", a.outcome), slog.Duration("took", time.Since(a.started)))
+	level := slog.LevelInfo
+	if a.err != nil {
+		attrs = append(attrs, slog.String("kind", a.kind), slog.String("err", pg.Text(a.err, 300)))
+	}
+	if a.outcome != "landed" && a.outcome != "released" {
+		level = slog.LevelWarn
+	}
+	a.r.opts.Log.Log(ctx, level, "run ended", attrs...)
+}

@@ -1,0 +1,86 @@
+package runs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"briefrail/internal/jobs"
+	"briefrail/internal/pg"
+	"briefrail/internal/rail"
+)
+
+// scanner bounds how many queued rows of a firm a pick reads. A firm whose first
+// rows are all settling or backing off would cost every pick the whole queue; so a
+// pick reads the head only, and once a second, when slots stayed empty, all of it.
+type scanner struct {
+	lastFull time.Time
+	full     bool
+}
+
+const (
+	headRows  = 256
+	fullEvery = time.Second
+)
+
+func newScanner() *scanner { return &scanner{full: true} }
+
+// rows is the Scan option of the next pick; 0 reads everything.
+func (s *scanner) rows() int {
+	if !s.full {
+		return headRows
+	}
+	s.full, s.lastFull = false, time.Now()
+	return 0
+}
+
+// saw notes whether a pick filled every slot.
+func (s *scanner) saw(filled bool) {
+	if !filled && time.Since(s.lastFull) >= fullEvery {
+		s.full = true
+	}
+}
+
+// claim claims, and when slots stay free asks when the next queued row is due.
+func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions) ([]Claimed, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var claimed []Claimed
+	var err error
+	if o.PerFirm > 0 || o.Total > 0 {
+		claimed, err = claimLimited(ctx, r.db, n, o)
+	} else {
+		claimed, err = Claim(ctx, r.db, n, o)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	r.probeSettled(claimed, o)
+	if len(claimed) == n {
+		return claimed, 0, nil
+	}
+	// a claim that is won must be started: a failed look at the clock is no error
+	due, err := jobs.NextDue(ctx, r.db)
+	if err != nil {
+		due = 0
+	}
+	return claimed, due, nil
+}
+
+// probeSettled gives an unused probe back: none was won, or only the canary.
+func (r *Runner) probeSettled(claimed []Claimed, o ClaimOptions) {
+	if o.Only.IsZero() && (len(claimed) == 0 || claimed[0].Key == rail.Canary()) && r.health.isPaused() {
+		r.health.probeUnused()
+	}
+}
+
+// claimFailed counts it. A claim whose answer was lost may have been won: then its
+// run ends as expired by the sweep, one attempt dearer, and nothing is lost.
+func (r *Runner) claimFailed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.metrics.claims.WithLabelValues("error").Inc()
+	r.opts.Loops.Failed("claim", pg.Class(err))
+	r.opts.Log.ErrorContext(ctx, "nothing claimed", slog.String("err", pg.Text(err, 300)), slog.String("sqlstate", pg.SQLState(err)))
+}
