@@ -62,9 +62,6 @@ const (
 	defaultHealthCheck    = 15 * time.Second
 	defaultConnectTimeout = 5 * time.Second
 	defaultAcquireTimeout = 10 * time.Second
-	// poolerWait is added to the connect timeout of a ping, which may have to
-	// queue in a pooler first.
-	poolerWait = 2 * time.Second
 )
 
 // Open makes a pool. It does not connect: a database that is down at start is
@@ -82,7 +79,8 @@ func Open(ctx context.Context, o Options) (*pgxpool.Pool, error) {
 	cfg.MaxConnLifetime = orDefault(o.MaxConnLifetime, defaultLifetime)
 	cfg.MaxConnLifetimeJitter = cfg.MaxConnLifetime / 5
 	cfg.HealthCheckPeriod = orDefault(o.HealthCheckPeriod, defaultHealthCheck)
-	cfg.PingTimeout = cfg.ConnConfig.ConnectTimeout + poolerWait
+	// A peer that has vanished must leave time to try other sessions.
+	cfg.PingTimeout = watch.acquire / 4
 	cfg.BeforeConnect = o.beforeConnect
 	cfg.AfterConnect = func(_ context.Context, c *pgx.Conn) error { RegisterTypes(c); return nil }
 	cfg.PrepareConn = watch.prepare

@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"briefrail/internal/pg"
 	"briefrail/internal/pg/pgtest"
 	"briefrail/internal/rail"
 )
@@ -102,5 +101,3 @@ func BenchmarkUUIDArray(b *testing.B) {
 		}
 	}
 }
-
-var _ pg.DB = pgx.Tx(nil)

@@ -56,7 +56,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Dir: o.Dir, Port: o.Port, Bin: bin, opts: o, temp: o.Dir == ""}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepare(); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
 	if err := c.startOnFreePort(ctx); err != nil {
@@ -66,7 +66,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 }
 
 // prepare makes the folder and the data directory in it.
-func (c *Cluster) prepare(ctx context.Context) (err error) {
+func (c *Cluster) prepare() (err error) {
 	if c.as, err = unprivileged(); err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 	if err := c.as.reach(c.Dir); err != nil {
 		return err
 	}
-	return c.initdb(ctx)
+	return c.initdb()
 }
 
 // initdb fills the data directory; one that is filled already is kept.
-func (c *Cluster) initdb(ctx context.Context) error {
+func (c *Cluster) initdb() error {
 	if _, err := os.Stat(filepath.Join(c.data(), "PG_VERSION")); err == nil {
 		return nil
 	}
@@ -95,15 +95,15 @@ func (c *Cluster) initdb(ctx context.Context) error {
 	}
 	var err error
 	for _, locale := range []string{"C.UTF-8", "C"} { // not every system has the first
-		if err = c.initdbAs(ctx, locale); err == nil {
+		if err = c.initdbAs(locale); err == nil {
 			return nil
 		}
 	}
 	return err
 }
 
-func (c *Cluster) initdbAs(ctx context.Context, locale string) error {
-	cmd := c.command(ctx, "initdb", "-D", c.data(), "-U", "postgres", "--auth=trust",
+func (c *Cluster) initdbAs(locale string) error {
+	cmd := c.command("initdb", "-D", c.data(), "-U", "postgres", "--auth=trust",
 		"-E", "UTF8", "--locale="+locale, "--no-sync", "--no-instructions")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb as %s: %w: %s", c.as.name, err, tail(out))
@@ -246,6 +246,10 @@ func freePort() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	defer func() { _ = l.Close() }()
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0, fmt.Errorf("find a free port: %v is no TCP address", l.Addr())
+	}
+	return addr.Port, nil
 }

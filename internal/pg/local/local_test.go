@@ -3,6 +3,7 @@ package local
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -37,7 +38,7 @@ func exec1(t *testing.T, c *Cluster, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer func() { _ = conn.Close(t.Context()) }()
 	var out string
 	if err := conn.QueryRow(t.Context(), sql).Scan(&out); err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func beParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	os.Stdout.WriteString("PARENT " + strconv.Itoa(c.Pid()) + " " + c.Dir + "\n")
+	fmt.Printf("PARENT %d %s\n", c.Pid(), c.Dir)
 	select {} // until killed
 }
 

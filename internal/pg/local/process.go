@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -65,9 +64,10 @@ func gone(pids []int) {
 }
 
 // command is one of PostgreSQL's programs, run as the cluster's account with
-// nothing of our environment but the path.
-func (c *Cluster) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin.Dir, name), args...)
+// nothing of our environment but the path. No context ends it: the server outlives
+// the call that started it.
+func (c *Cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.Bin.Dir, name), args...)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + c.Dir, "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.as.credential}
@@ -78,8 +78,7 @@ func (c *Cluster) command(ctx context.Context, name string, args ...string) *exe
 // when the thread that started it ends, so one thread is set aside for it, which
 // then waits for its exit.
 func (c *Cluster) launch() (*process, error) {
-	// Not bound to a context: the server outlives the call that started it.
-	cmd := c.command(context.Background(), "postgres", c.arguments()...)
+	cmd := c.command("postgres", c.arguments()...)
 	cmd.SysProcAttr.Setsid = true // an interrupt at the terminal is ours to handle, not the server's
 	if !c.opts.Survive {
 		dieWithParent(cmd.SysProcAttr)

@@ -118,7 +118,7 @@ func (d *DB) create(ctx context.Context, sets []pg.Set) error {
 	if err != nil {
 		return fmt.Errorf("connect to the test server: %w", err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	template, err := ensureTemplate(ctx, conn, d.admin, sets)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (d *DB) drop(t testing.TB) {
 		t.Logf("test database %s stays: %v", d.Name, err) // a private cluster may be down by intent
 		return
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, "drop database if exists "+ident(d.Name)+" with (force)"); err != nil {
 		t.Errorf("drop test database: %v", err)
 	}

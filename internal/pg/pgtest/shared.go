@@ -107,7 +107,7 @@ func joined(ctx context.Context, dir string) (dsn string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	var data string
 	err = conn.QueryRow(ctx, "show data_directory").Scan(&data)
 	return dsn, err == nil && data == filepath.Join(dir, "data") // not some other server on a reused port

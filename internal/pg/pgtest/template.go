@@ -117,7 +117,7 @@ func migrateAll(ctx context.Context, dsn string, sets []pg.Set) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	for _, s := range sets {
 		if _, err := (pg.Migrator{Set: s}).Up(ctx, conn); err != nil {
 			return err
