@@ -14,9 +14,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/pflag"
 )
 
-// version is set by the linker at release.
+// version is constant: the linker sets it at release.
 var version = "dev"
 
 const usage = `brief-builder reads the documents of a matter and builds its Brief.
@@ -42,7 +44,7 @@ func main() {
 var errUsage = errors.New("wrong use")
 
 func exitCode(err error, stderr io.Writer) int {
-	if err == nil || errors.Is(err, errHelp) {
+	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return 0
 	}
 	fmt.Fprintln(stderr, "brief-builder:", err)

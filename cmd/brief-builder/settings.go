@@ -50,9 +50,6 @@ func readEnv(environ []string) (map[string]string, error) {
 	return env, nil
 }
 
-// errHelp says that help was asked for and given.
-var errHelp = pflag.ErrHelp
-
 // parse reads the flags of a command and returns the arguments besides them.
 func (c *call) parse(flags *pflag.FlagSet, positional ...string) ([]string, error) {
 	flags.SetOutput(c.stdout)

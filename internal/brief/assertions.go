@@ -16,7 +16,7 @@ const (
 	kindTerm      = "term"
 )
 
-// assertionVerbs are the finite forms that make an assertion, by kind.
+// assertionVerbs are the finite forms that make an assertion, by kind; constant.
 var assertionVerbs = verbTable(map[string]string{
 	kindClaim: `argue argues argued claim claims claimed contend contends contended assert asserts asserted allege alleges alleged
 		maintain maintains maintained submit submits submitted counter counters countered observe observes observed reason reasons reasoned
@@ -57,11 +57,12 @@ var (
 	heldItem    = regexp.MustCompile(`^\d{1,2}\. [A-Z]`)
 )
 
-// adverbs and auxiliaries may stand between an actor and its verb.
+// adverbs and auxiliaries may stand between an actor and its verb; constant.
 var betweens = wordSet(`also further then now thus therefore repeatedly again similarly expressly likewise instead itself themselves
 	consistently nevertheless still only first already later clearly correctly has have had does did do not never no longer
 	will would shall must may can could should is are was were be been however formally promptly both each`)
 
+// beForms make a verb passive; constant.
 var beForms = wordSet(`is are was were be been`)
 
 // assertions finds the sentences of a document in which somebody asserts.

@@ -40,7 +40,7 @@ func findDates(s string) []when {
 		for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
 			w := read(groups(s, m))
 			w.start, w.end = m[0], m[1]
-			if w.date != "" && !overlaps(out, w) && !isQuantity(s[m[1]:]) {
+			if w.date != "" && !overlaps(out, w) && (s[m[1]-1] == ')' || !isQuantity(s[m[1]:])) {
 				out = append(out, w)
 			}
 		}

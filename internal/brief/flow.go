@@ -67,7 +67,7 @@ func paragraphLists(pages []string) [][]string {
 }
 
 func (o *outline) addPage(page int, text string, running map[string]bool, label *string) {
-	notes, off := false, 0
+	prose, notes, off := false, false, 0
 	paras := strings.Split(text, "\n\n")
 	for i, para := range paras {
 		at := part{page: page, off: off, text: para}
@@ -79,11 +79,12 @@ func (o *outline) addPage(page int, text string, running map[string]bool, label 
 				o.opinion = true
 			}
 		case ruleLine.MatchString(para):
-			notes = notes || i > 2 // a rule at the top of a page parts nothing
+			notes = notes || prose // a rule at the top of a page parts nothing
 		case isHeading(para):
 			o.headings, *label = append(o.headings, at), para
 		default:
 			o.addProse(at, notes, *label)
+			prose = true
 			*label = ""
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// openers are words that open a sentence before its subject, the articles aside.
+// openers are words that open a sentence before its subject, the articles aside; constant.
 var openers = wordSet(`Because Although Though While Since When If As After Before Once Second First Third Fourth Finally Then
 	Here There But And Yet So Thus Accordingly Indeed Moreover Further In On At By For Under Nor Obviously Later`)
 

@@ -48,13 +48,18 @@ func (p *paragraphs) add(l string, edge bool) {
 	case ruleLine.MatchString(l):
 		p.alone(l)
 		p.notes = true
-	case edge && p.running[headerKey(l)], loneMark.MatchString(l), lineHeader.MatchString(l), ownLine.MatchString(l):
+	case edge && p.running[headerKey(l)], loneMark.MatchString(l), lineHeader.MatchString(l), p.fresh() && ownLine.MatchString(l):
 		p.alone(l)
 	case isCapitals(l):
 		p.addCapitals(l)
 	default:
 		p.addText(l)
 	}
+}
+
+// fresh reports whether a paragraph may begin here whatever its first line is.
+func (p *paragraphs) fresh() bool {
+	return len(p.cur) == 0 || p.caps || endsSentence(p.last())
 }
 
 func (p *paragraphs) addCapitals(l string) {
@@ -165,6 +170,7 @@ func endsSentence(s string) bool {
 
 const closingMarks = `"”’')] `
 
+// finalAbbreviations do end a sentence at the end of a line; constant.
 var finalAbbreviations = wordSet(`Inc Co Corp Ltd LLC GmbH al etc Bros`)
 
 // trimNoteNumber cuts the one or two digits of a footnote behind a full stop.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	goruntime "runtime"
 	"time"
 
 	"github.com/klippa-app/go-pdfium"
@@ -33,6 +34,7 @@ func NewPDFReader(ctx context.Context) (*PDFReader, error) {
 		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
 		WithMemoryLimitPages(pdfPages).
 		WithCloseOnContextDone(true)
+	ctx = experimental.WithCompilationWorkers(ctx, goruntime.GOMAXPROCS(0))
 	pool, err := webassembly.Init(webassembly.Config{
 		Context: ctx, MinIdle: 1, MaxIdle: 1, MaxTotal: 1,
 		FSConfig: wazero.NewFSConfig(), RuntimeConfig: runtime, Stdout: io.Discard, Stderr: io.Discard,

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// abbreviations never end a sentence; with starters behind them they may.
+// abbreviations never end a sentence; with starters behind them they may; constant.
 var abbreviations = wordSet(`v vs U S F Inc Co Corp Ltd LLC No Nos Art Arts cl cls Cl Stat Pub L App Pet Cert
 	Okla Tex Ark La Cal Ky Tit Dept Assn Fed Sav Cty Div Ry Cf cf e.g i.e id Id n nn p pp Pp Mr Mrs Ms Dr Jr Sr St Gov Gen
 	Res H Sess 2d 3d Dist Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec ex rel al etc Ch ch Sec Secs sec Ex Exh Vol ed
 	Rev Supp Ct So Cir seq op infra supra Bros Mfg Intl Reg Regs par para paras approx ca GmbH`)
 
-// starters are words that open a sentence rather than go on after an abbreviation.
+// starters are words that open a sentence rather than go on after an abbreviation; constant.
 var starters = wordSet(`The In On It This These Those That But And Under At By We They However If When While Once Since
 	For To As After Before Because Such Its Their There Here No Neither See Nor Thus Accordingly Second First Third`)
 
