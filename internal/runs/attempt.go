@@ -177,9 +177,9 @@ func failureOf(err error) (Failure, BuildClass) {
 	var invalid *frames.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return Failure{Kind: "invalid_frame", Text: invalid.Error(), Permanent: true}, Permanent
+		return Failure{Kind: KindInvalidFrame, Text: invalid.Error(), Permanent: true}, Permanent
 	case errors.Is(err, errTimeout):
-		return Failure{Kind: "timeout", Text: errTimeout.Error()}, Transient
+		return Failure{Kind: KindTimeout, Text: errTimeout.Error()}, Transient
 	case errors.As(err, &build):
 		hash, _ := hex.DecodeString(build.PreviewHash)
 		return Failure{
@@ -188,7 +188,7 @@ func failureOf(err error) (Failure, BuildClass) {
 		}, build.Class
 	case pg.Class(err) == "22" || pg.Class(err) == "23":
 		// the database refused the frame itself: trying again cannot help
-		return Failure{Kind: "invalid_frame", Text: pg.Text(err, 300), Permanent: true}, Permanent
+		return Failure{Kind: KindInvalidFrame, Text: pg.Text(err, 300), Permanent: true}, Permanent
 	}
 	return Failure{Kind: "other", Text: pg.Text(err, 300)}, Transient
 }
@@ -200,8 +200,9 @@ type guarded struct{ b Builder }
 
 func (g guarded) Build(ctx context.Context, r Request) (f Frame, u Usage, err error) {
 	defer func() {
+		// what it panicked with may hold document text: the type must do
 		if p := recover(); p != nil {
-			err = &BuildError{Class: Transient, Kind: "panic", Text: fmt.Sprintf("the builder panicked: %.100v", p)}
+			err = &BuildError{Class: Transient, Kind: KindPanic, Text: fmt.Sprintf("the builder panicked with a %T", p)}
 		}
 	}()
 	return g.b.Build(ctx, r)

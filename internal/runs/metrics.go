@@ -14,10 +14,7 @@ type metrics struct {
 
 // errorKinds is the closed set of error kinds of a run; others count as "other".
 func errorKinds() []string {
-	return []string{
-		"http_4xx", "http_5xx", "timeout", "transport", "not_json", "mismatch", "too_large", "invalid_frame", "exec_exit",
-		"exec_killed", "rate_limited", "auth", "redirect", "not_found", "canceled", "panic", "interrupted", "lease_lost", "fenced", "other",
-	}
+	return append(BuildKinds(), "interrupted", "lease_lost", "fenced", "other")
 }
 
 func counterVec(name, help, label string, values ...string) *prometheus.CounterVec {
