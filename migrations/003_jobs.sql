@@ -90,9 +90,38 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF j.claimed_at > clock_timestamp() + interval '1 second' OR j.lease_expires_at > clock_timestamp() + interval '1 day'
      OR j.not_before > clock_timestamp() + interval '1 day' OR j.queued_at > clock_timestamp() + interval '1 second'
-     OR j.owed_since > clock_timestamp() + interval '1 second' THEN
+     OR j.owed_since > clock_timestamp() + interval '1 second' OR j.rebuild_since > clock_timestamp() + interval '1 second' THEN
     PERFORM ops.jobs_refuse('jobs_times_are_possible',
-      'claimed_at, queued_at and owed_since may not lie ahead, lease_expires_at and not_before at most a day');
+      'claimed_at, queued_at, owed_since and rebuild_since may not lie ahead, lease_expires_at and not_before at most a day');
+  END IF;
+END $$;
+
+-- The times of after that before did not have: a clock that was set back must not
+-- make a row unwritable whose instants were possible when they were written.
+CREATE FUNCTION ops.jobs_new_times(before ops.matter_frame_jobs, after ops.matter_frame_jobs) RETURNS ops.matter_frame_jobs
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  after.claimed_at := nullif(after.claimed_at, before.claimed_at);
+  after.lease_expires_at := nullif(after.lease_expires_at, before.lease_expires_at);
+  after.not_before := nullif(after.not_before, before.not_before);
+  -- a landing hands the rebuild's instant on
+  after.queued_at := nullif(nullif(after.queued_at, before.queued_at), before.rebuild_since);
+  after.owed_since := nullif(nullif(after.owed_since, before.owed_since), before.rebuild_since);
+  after.rebuild_since := nullif(after.rebuild_since, before.rebuild_since);
+  RETURN after;
+END $$;
+
+-- What is owed is forgotten by a landing only: its age may not be made younger,
+-- nor its demands fewer.
+CREATE FUNCTION ops.jobs_check_debt(before ops.matter_frame_jobs, after ops.matter_frame_jobs) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF after.landed_generation <> before.landed_generation THEN
+    IF after.owed_since IS DISTINCT FROM before.rebuild_since THEN
+      PERFORM ops.jobs_refuse('jobs_debt_is_kept', 'after a landing owed_since is that of the demand during the build');
+    END IF;
+  ELSIF after.owed_since > before.owed_since OR after.demands_owed < before.demands_owed OR after.rebuild_since > before.rebuild_since THEN
+    PERFORM ops.jobs_refuse('jobs_debt_is_kept', 'owed_since, rebuild_since and demands_owed are made less by a landing only');
   END IF;
 END $$;
 
@@ -136,10 +165,11 @@ BEGIN
   IF OLD.run_status = 'idle' AND NEW.run_status = 'parked' THEN
     PERFORM ops.jobs_refuse('jobs_transition', 'a job that owes nothing is not parked');
   END IF;
-  IF (NEW.claimed_at, NEW.lease_expires_at, NEW.not_before, NEW.queued_at, NEW.owed_since)
-     IS DISTINCT FROM (OLD.claimed_at, OLD.lease_expires_at, OLD.not_before, OLD.queued_at, OLD.owed_since) THEN
-    PERFORM ops.jobs_check_times(NEW);
+  IF NEW.authority_epoch < OLD.authority_epoch THEN
+    PERFORM ops.jobs_refuse('jobs_authority_epoch_never_decreases', 'authority_epoch never decreases');
   END IF;
+  PERFORM ops.jobs_check_debt(OLD, NEW);
+  PERFORM ops.jobs_check_times(ops.jobs_new_times(OLD, NEW));
   RETURN NEW;
 END $$;
 CREATE TRIGGER jobs_birth BEFORE INSERT ON ops.matter_frame_jobs FOR EACH ROW EXECUTE FUNCTION ops.jobs_birth();

@@ -49,7 +49,7 @@ BEGIN
   END IF;
   PERFORM 1 FROM ops.matter_frame_jobs j
    WHERE j.firm_id = NEW.firm_id AND j.matter_id = NEW.matter_id
-     AND j.run_id = NEW.run_id AND j.claimed_generation = NEW.generation;
+     AND j.run_id = NEW.run_id AND j.claimed_generation = NEW.generation AND j.attempts = NEW.attempt;
   IF NOT FOUND THEN
     PERFORM ops.runs_refuse('runs_belong_to_their_claim', 'a run is inserted with the claim that opened it');
   END IF;
@@ -99,3 +99,20 @@ END $$;
 CREATE TRIGGER jobs_close_the_old_run AFTER UPDATE ON ops.matter_frame_jobs FOR EACH ROW
   WHEN (OLD.run_status = 'running' AND NEW.run_status = 'running' AND OLD.run_id <> NEW.run_id)
   EXECUTE FUNCTION ops.jobs_close_the_old_run();
+
+-- The other way round, at the commit: a run that ends leaves no claim behind it. A
+-- holder whose run was closed under it could not land, nor learn why.
+CREATE FUNCTION ops.runs_settled_at_commit() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM 1 FROM ops.matter_frame_jobs j
+   WHERE j.firm_id = NEW.firm_id AND j.matter_id = NEW.matter_id AND j.run_id = NEW.run_id;
+  IF FOUND THEN
+    PERFORM ops.runs_refuse('runs_end_with_their_claim', 'a run ends only together with its claim: use railctl cancel');
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER runs_settled_at_commit AFTER UPDATE ON ops.matter_frame_runs
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (OLD.outcome = 'running' AND NEW.outcome <> 'running')
+  EXECUTE FUNCTION ops.runs_settled_at_commit();

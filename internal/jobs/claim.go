@@ -114,7 +114,7 @@ WITH claimed AS (
     claimed_generation = greatest(j.requested_generation, coalesce({highest}, 0)) + 1,
     run_id = gen_random_uuid(), claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
     attempts = j.attempts + 1, owed_since = coalesce(j.owed_since, clock_timestamp()),
-    priority = least(EXCLUDED.priority, j.priority),
+    priority = least(EXCLUDED.priority, j.priority, j.rebuild_priority),
     rebuild_needed = false, rebuild_since = NULL, rebuild_priority = NULL
   WHERE j.run_status IN ('idle', 'queued') OR (j.run_status = 'running' AND j.lease_expires_at <= clock_timestamp())
   RETURNING j.firm_id, j.matter_id, j.claimed_generation AS generation, j.run_id, j.attempts, j.demands_owed,
