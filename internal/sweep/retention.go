@@ -4,15 +4,16 @@ import (
 	"context"
 	"time"
 
-	"briefrail/internal/frames"
 	"briefrail/internal/jobs"
 	"briefrail/internal/outbox"
+	"briefrail/internal/pg"
 	"briefrail/internal/rail"
 	"briefrail/internal/runs"
-	"briefrail/internal/trigger"
 )
 
-// Retention is how long what is kept. Every keeps one of these rounds apart; zero
+// Retention is how long what is kept. Receipts has to be longer than any nudge can
+// live in a queue: a receipt is what tells a returning nudge from an unknown one.
+// Every keeps one of these rounds apart; zero
 // means a minute.
 type Retention struct {
 	Outbox   time.Duration
@@ -45,7 +46,7 @@ func (s *Sweeper) prune(ctx context.Context, w *walker) error {
 		batch func() (int64, error)
 	}{
 		{"facts", func() (int64, error) { return outbox.Prune(ctx, s.db, s.opts.Keep.Outbox, pruneBatch) }},
-		{"receipts", func() (int64, error) { return trigger.Prune(ctx, s.db, s.opts.Keep.Receipts, pruneBatch) }},
+		{"receipts", func() (int64, error) { return pg.Prune(ctx, s.db, "receipts", s.opts.Keep.Receipts, pruneBatch) }},
 		{"runs", func() (int64, error) { return runs.Prune(ctx, s.db, s.opts.Keep.Runs, pruneBatch) }},
 	}
 	for _, k := range kinds {
@@ -73,7 +74,7 @@ func (s *Sweeper) pruneFrames(ctx context.Context, w *walker) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	n, err := frames.Prune(ctx, s.db, keys, s.opts.Keep.Frames)
+	n, err := runs.PruneFrames(ctx, s.db, keys, s.opts.Keep.Frames)
 	s.metrics.pruned.WithLabelValues("frames").Add(float64(n))
 	return err
 }
