@@ -111,8 +111,10 @@ func (w *worker) checkSchema(ctx context.Context, log *slog.Logger) error {
 // counts as wedged: generous, as the answer to a wedge is a restart.
 func newLoops(cfg *config.Config, reg prometheus.Registerer) (*telemetry.Loops, error) {
 	loops := []telemetry.Loop{
-		{Name: "claim", Bound: 5 * time.Minute}, {Name: "reconcile", Bound: 5 * time.Minute},
-		{Name: "sweep", Bound: 5*time.Minute + 5*cfg.Sweep.Every}, {Name: "prune", Bound: time.Hour},
+		{Name: "claim", Bound: 5 * time.Minute},
+		{Name: "reconcile", Bound: 5 * time.Minute},
+		{Name: "sweep", Bound: 5*time.Minute + 5*cfg.Sweep.Every},
+		{Name: "prune", Bound: time.Hour},
 	}
 	if cfg.Canary.Every > 0 {
 		loops = append(loops, telemetry.Loop{Name: "canary", Bound: 5*time.Minute + 5*cfg.Canary.Every})

@@ -32,8 +32,10 @@ func (env environment) strays(known []string, ps *problems) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		ps.add(Problem{Key: name, Origin: "environment", Fault: "no program of ours knows this variable",
-			Want: orElse(suggest(name, known), "remove it, or see the reference of settings")})
+		ps.add(Problem{
+			Key: name, Origin: "environment", Fault: "no program of ours knows this variable",
+			Want: orElse(suggest(name, known), "remove it, or see the reference of settings"),
+		})
 	}
 }
 

@@ -131,8 +131,10 @@ func loadFile(src Source, env environment, settings []setting, ps *problems) map
 	}
 	tree, err := readFile(path)
 	if err != nil {
-		ps.add(Problem{Key: "configuration file", Origin: origin, Value: path, Fault: err.Error(),
-			Want: "name a readable YAML or TOML file"})
+		ps.add(Problem{
+			Key: "configuration file", Origin: origin, Value: path, Fault: err.Error(),
+			Want: "name a readable YAML or TOML file",
+		})
 		return nil
 	}
 	w := newWalker(path, settings, ps)

@@ -91,8 +91,10 @@ func TestText(t *testing.T) {
 		{errors.New("x"), -1, ""},
 		{errors.New("dial postgres://u:pw@h/db failed"), 99, "dial postgres://[removed] failed"},
 		{errors.New("host=h password='a b' user=u"), 99, "host=h password=[removed] user=u"},
-		{fmt.Errorf("insert: %w", &pgconn.PgError{Severity: "ERROR", Code: "23505", Message: `duplicate key value violates unique constraint "u"`, Detail: "Key (name)=(secret)"}), 200,
-			`insert: ERROR: duplicate key value violates unique constraint "u" (SQLSTATE 23505)`},
+		{
+			fmt.Errorf("insert: %w", &pgconn.PgError{Severity: "ERROR", Code: "23505", Message: `duplicate key value violates unique constraint "u"`, Detail: "Key (name)=(secret)"}), 200,
+			`insert: ERROR: duplicate key value violates unique constraint "u" (SQLSTATE 23505)`,
+		},
 	} {
 		if got := pg.Text(c.err, c.limit); got != c.want {
 			t.Errorf("Text(%v, %d) = %q, want %q", c.err, c.limit, got, c.want)

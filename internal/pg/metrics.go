@@ -14,10 +14,14 @@ type Metrics struct {
 // NewMetrics makes the counters and registers them. A registry takes them once.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rail_db_errors_total",
-			Help: "Statements and connection attempts that failed, by SQLSTATE class; client is everything without an SQLSTATE."}, []string{"class"}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "rail_db_read_only_sessions_total",
-			Help: "Sessions discarded or refused because the server does not take writes."}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rail_db_errors_total",
+			Help: "Statements and connection attempts that failed, by SQLSTATE class; client is everything without an SQLSTATE.",
+		}, []string{"class"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "rail_db_read_only_sessions_total",
+			Help: "Sessions discarded or refused because the server does not take writes.",
+		}),
 	}
 	for _, c := range Classes() {
 		m.errors.WithLabelValues(c)

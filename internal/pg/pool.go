@@ -112,15 +112,18 @@ func Connect(ctx context.Context, o Options) (*pgx.Conn, error) {
 
 // session applies what holds for every session, pooled or not.
 func (o Options) session(cc *pgx.ConnConfig) *watch {
-	w := &watch{readOnlyOK: o.ReadOnlyOK, metrics: o.Metrics,
-		acquire: orDefault(o.AcquireTimeout, defaultAcquireTimeout)}
+	w := &watch{
+		readOnlyOK: o.ReadOnlyOK, metrics: o.Metrics,
+		acquire: orDefault(o.AcquireTimeout, defaultAcquireTimeout),
+	}
 	cc.Tracer = w
 	if o.ConnectTimeout > 0 || cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = orDefault(o.ConnectTimeout, defaultConnectTimeout)
 	}
 	// A peer that vanished without a word must not hold a session for hours.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}}
+		Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3,
+	}}
 	cc.DialFunc = dialer.DialContext
 	if !o.ReadOnlyOK {
 		cc.ValidateConnect = w.validate
@@ -180,8 +183,10 @@ func dsnError(err error) error {
 	if !errors.As(err, &pe) {
 		return errors.New("database connection string cannot be used")
 	}
-	for _, known := range []string{"invalid port", "unknown target_session_attrs value", "sslmode is invalid",
-		"failed to configure TLS", "failed to read service", "invalid keyword/value", "cannot parse pool_max_conns"} {
+	for _, known := range []string{
+		"invalid port", "unknown target_session_attrs value", "sslmode is invalid",
+		"failed to configure TLS", "failed to read service", "invalid keyword/value", "cannot parse pool_max_conns",
+	} {
 		if strings.Contains(err.Error(), known) {
 			return fmt.Errorf("database connection string: %s", known)
 		}

@@ -41,8 +41,10 @@ func value(t *testing.T, db pg.DB, sql string, args ...any) string {
 
 func TestSessionSettings(t *testing.T) {
 	t.Parallel()
-	pool := open(t, pg.Options{DSN: pgtest.Empty(t).DSN, ApplicationName: "railworker/1",
-		StatementTimeout: 3 * time.Second, LockTimeout: 1500 * time.Millisecond, IdleInTransactionTimeout: time.Minute})
+	pool := open(t, pg.Options{
+		DSN: pgtest.Empty(t).DSN, ApplicationName: "railworker/1",
+		StatementTimeout: 3 * time.Second, LockTimeout: 1500 * time.Millisecond, IdleInTransactionTimeout: time.Minute,
+	})
 	for setting, want := range map[string]string{
 		"application_name": "railworker/1", "statement_timeout": "3s", "lock_timeout": "1500ms",
 		"idle_in_transaction_session_timeout": "1min",
@@ -231,8 +233,10 @@ func TestCollectorReadsThePool(t *testing.T) {
 func TestPasswordIsAskedForEachConnection(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	pool := open(t, pg.Options{DSN: pgtest.Empty(t).DSN, MaxConns: 1,
-		Password: func(context.Context) (string, error) { asked.Add(1); return "secret", nil }})
+	pool := open(t, pg.Options{
+		DSN: pgtest.Empty(t).DSN, MaxConns: 1,
+		Password: func(context.Context) (string, error) { asked.Add(1); return "secret", nil },
+	})
 	value(t, pool, "select 'one'")
 	pool.Reset()
 	value(t, pool, "select 'two'")

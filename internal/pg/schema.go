@@ -87,8 +87,10 @@ func (s Set) read(version int, name string) (file, error) {
 	}
 	sum := sha256.Sum256([]byte(text))
 	up, down, _ := strings.Cut(text, separator)
-	f := file{version: version, name: name, whole: text, sha256: hex.EncodeToString(sum[:]),
-		up: strings.TrimSpace(up), down: strings.TrimSpace(down)}
+	f := file{
+		version: version, name: name, whole: text, sha256: hex.EncodeToString(sum[:]),
+		up: strings.TrimSpace(up), down: strings.TrimSpace(down),
+	}
 	if f.up == "" {
 		return file{}, fmt.Errorf("migration %s is empty", name)
 	}

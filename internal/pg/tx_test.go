@@ -12,7 +12,7 @@ import (
 var (
 	_ DB       = (*pgxpool.Pool)(nil)
 	_ DB       = (*pgx.Conn)(nil)
-	_ DB       = (pgx.Tx)(nil)
+	_ DB       = pgx.Tx(nil)
 	_ Beginner = (*pgxpool.Pool)(nil)
 	_ Beginner = (*pgx.Conn)(nil)
 )

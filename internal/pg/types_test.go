@@ -33,8 +33,17 @@ func roundTrip(t *testing.T, d *pgtest.DB, mode pgx.QueryExecMode) {
 		Names      []rail.EventName
 		Spelt, Nil string
 	}
-	want := row{a, rail.UUID{}, &b, []rail.UUID{a, {}, b}, rail.Bulk, []rail.Priority{rail.Standard, rail.Interactive},
-		"document.uploaded", []rail.EventName{"a.b", "c.d"}, a.String(), "true"}
+	want := row{
+		a,
+		rail.UUID{},
+		&b,
+		[]rail.UUID{a, {}, b},
+		rail.Bulk,
+		[]rail.Priority{rail.Standard, rail.Interactive},
+		"document.uploaded",
+		[]rail.EventName{"a.b", "c.d"},
+		a.String(), "true",
+	}
 	var got row
 	err := d.Pool.QueryRow(t.Context(), `select $1::uuid, $2::uuid, $3::uuid, $4::uuid[], $5::smallint, $6::smallint[],
 		$7::text, $8::text[], $1::uuid::text, ($2::uuid is null)::text`,

@@ -130,8 +130,8 @@ func TestHTTPRefusesWhatIsNoAnswer(t *testing.T) {
 		"200 blank":               {reply(200, js, " \n"), outcome{Transient, KindEmpty, "not_json"}},
 		"204":                     {reply(204, js, ""), outcome{Transient, KindEmpty, "not_json"}},
 		"202":                     {reply(202, js, answering(`,"frame":{}`)), outcome{Transient, KindBadAnswer, "other"}},
-		"302 to a login":          {http.RedirectHandler("http://login.test/", 302).ServeHTTP, outcome{Unavailable, KindRedirect, "other"}},
-		"307":                     {http.RedirectHandler("/build", 307).ServeHTTP, outcome{Unavailable, KindRedirect, "other"}},
+		"302 to a login":          {http.RedirectHandler("http://login.test/", http.StatusFound).ServeHTTP, outcome{Unavailable, KindRedirect, "other"}},
+		"307":                     {http.RedirectHandler("/build", http.StatusTemporaryRedirect).ServeHTTP, outcome{Unavailable, KindRedirect, "other"}},
 		"200 text/plain":          {reply(200, "text/plain", answering(`,"frame":{}`)), outcome{Transient, KindNotJSON, "not_json"}},
 		"200 no content type":     {reply(200, "", answering(`,"frame":{}`)), outcome{Transient, KindNotJSON, "not_json"}},
 		"200 hello":               {reply(200, js, "hello"), outcome{Transient, KindNotJSON, "not_json"}},
@@ -143,20 +143,34 @@ func TestHTTPRefusesWhatIsNoAnswer(t *testing.T) {
 		"200 no echo":             {reply(200, js, `{"frame":{}}`), outcome{Transient, KindBadAnswer, "other"}},
 		"200 no frame":            {reply(200, js, answering("")), outcome{Permanent, KindBadAnswer, "other"}},
 		"200 null frame":          {reply(200, js, answering(`,"frame":null`)), outcome{Permanent, KindBadAnswer, "other"}},
-		"200 version a number": {reply(200, js, strings.Replace(answering(`,"frame":{}`), `"b-9"`, "9", 1)),
-			outcome{Permanent, KindBadAnswer, "other"}},
-		"200 version with NUL": {reply(200, js, strings.Replace(answering(`,"frame":{}`), "b-9", `b\u00079`, 1)),
-			outcome{Permanent, KindBadAnswer, "other"}},
-		"200 other matter": {reply(200, js, strings.Replace(answering(`,"frame":{}`), uuid(2).String(), uuid(9).String(), 1)),
-			outcome{Mismatch, KindMismatch, "mismatch"}},
-		"200 other firm": {reply(200, js, strings.Replace(answering(`,"frame":{}`), uuid(1).String(), uuid(9).String(), 1)),
-			outcome{Mismatch, KindMismatch, "mismatch"}},
-		"200 other generation": {reply(200, js, strings.Replace(answering(`,"frame":{}`), ":7,", ":8,", 1)),
-			outcome{Mismatch, KindMismatch, "mismatch"}},
-		"200 generation a text": {reply(200, js, strings.Replace(answering(`,"frame":{}`), ":7,", `:"7",`, 1)),
-			outcome{Mismatch, KindMismatch, "mismatch"}},
-		"200 too large": {reply(200, js, answering(`,"frame":{"a":"`+strings.Repeat("x", 1<<20)+`"}`)),
-			outcome{Permanent, KindTooLarge, "too_large"}},
+		"200 version a number": {
+			reply(200, js, strings.Replace(answering(`,"frame":{}`), `"b-9"`, "9", 1)),
+			outcome{Permanent, KindBadAnswer, "other"},
+		},
+		"200 version with NUL": {
+			reply(200, js, strings.Replace(answering(`,"frame":{}`), "b-9", `b\u00079`, 1)),
+			outcome{Permanent, KindBadAnswer, "other"},
+		},
+		"200 other matter": {
+			reply(200, js, strings.Replace(answering(`,"frame":{}`), uuid(2).String(), uuid(9).String(), 1)),
+			outcome{Mismatch, KindMismatch, "mismatch"},
+		},
+		"200 other firm": {
+			reply(200, js, strings.Replace(answering(`,"frame":{}`), uuid(1).String(), uuid(9).String(), 1)),
+			outcome{Mismatch, KindMismatch, "mismatch"},
+		},
+		"200 other generation": {
+			reply(200, js, strings.Replace(answering(`,"frame":{}`), ":7,", ":8,", 1)),
+			outcome{Mismatch, KindMismatch, "mismatch"},
+		},
+		"200 generation a text": {
+			reply(200, js, strings.Replace(answering(`,"frame":{}`), ":7,", `:"7",`, 1)),
+			outcome{Mismatch, KindMismatch, "mismatch"},
+		},
+		"200 too large": {
+			reply(200, js, answering(`,"frame":{"a":"`+strings.Repeat("x", 1<<20)+`"}`)),
+			outcome{Permanent, KindTooLarge, "too_large"},
+		},
 		"200 far too large": {reply(200, js, strings.Repeat("x", 2<<20)), outcome{Permanent, KindTooLarge, "too_large"}},
 		"200 far too large, announced": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", strconv.Itoa(1<<40))
@@ -165,16 +179,18 @@ func TestHTTPRefusesWhatIsNoAnswer(t *testing.T) {
 		"200 cut in the middle": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "10000")
 			reply(200, js, answering(`,"frame":{"a":1`))(w, r)
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}, outcome{Transient, KindTransport, "other"}},
 		"200 chunks cut in the middle": {func(w http.ResponseWriter, r *http.Request) {
 			reply(200, js, answering(`,"frame":{}`))(w, r)
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}, outcome{Transient, KindTransport, "other"}},
-		"closed before the answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			outcome{Transient, KindTransport, "other"}},
+		"closed before the answer": {
+			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			outcome{Transient, KindTransport, "other"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,8 +278,13 @@ func TestHTTPRetryAfter(t *testing.T) {
 		after, date string
 		want        time.Duration
 	}{
-		{"", "", 0}, {"7", "", 7 * time.Second}, {" 0 ", "", 0}, {"-5", "", 0}, {"soon", "", 0},
-		{"99999999999999999999", "", 0}, {"86400", "", MaxRetryAfter},
+		{"", "", 0},
+		{"7", "", 7 * time.Second},
+		{" 0 ", "", 0},
+		{"-5", "", 0},
+		{"soon", "", 0},
+		{"99999999999999999999", "", 0},
+		{"86400", "", MaxRetryAfter},
 		{"Fri, 01 Mar 2024 12:01:00 GMT", "", time.Minute},
 		{"Fri, 01 Mar 2024 11:00:00 GMT", "", 0},
 		{"Fri, 01 Mar 2030 12:00:00 GMT", "", MaxRetryAfter},

@@ -94,7 +94,7 @@ func TestHTTPDeadlines(t *testing.T) {
 		"accepts and never answers": {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, 5 * time.Minute},
 		"header, then silence": {func(w http.ResponseWriter, r *http.Request) {
 			reply(200, js, "")(w, r)
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 			hang(r)
 		}, 40 * time.Second},
 		"one byte in 30 s": {func(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +136,7 @@ func drip(w http.ResponseWriter, r *http.Request, every time.Duration, n int) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		w.(http.Flusher).Flush()
+		_ = http.NewResponseController(w).Flush()
 		select {
 		case <-r.Context().Done():
 			return

@@ -204,8 +204,10 @@ func (c *Cluster) DSN(db string) string { return DSN(c.Port, db) }
 
 // DSN is the connection string of a database of the cluster on a port.
 func DSN(port int, db string) string {
-	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + db, RawQuery: "sslmode=disable",
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	u := url.URL{
+		Scheme: "postgres", User: url.User("postgres"), Path: "/" + db, RawQuery: "sslmode=disable",
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+	}
 	return u.String()
 }
 
