@@ -1,0 +1,78 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"briefrail/internal/pg"
+)
+
+// ErrNotFound means that no row answers to what was asked for.
+var ErrNotFound = errors.New("not found")
+
+// defaultLimit is how many rows a list has where the caller names no limit.
+const defaultLimit = 50
+
+func orDefault(limit int) int {
+	if limit <= 0 {
+		return defaultLimit
+	}
+	return limit
+}
+
+// snapshot runs fn in one read-only transaction, so that all of an answer is of
+// one instant. A timeout of zero leaves the session's own. The caller's own
+// transaction is used as it is, whatever its isolation.
+func snapshot(ctx context.Context, db pg.DB, timeout time.Duration, fn func(pgx.Tx) error) error {
+	tx, err := begin(ctx, db)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() {
+		// bounded clean-up: nothing was written, but the session must be given back
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = tx.Rollback(ctx)
+	}()
+	if timeout > 0 {
+		// Just-in-time compilation costs more than these queries do.
+		ms := fmt.Sprint(max(1, timeout.Milliseconds()))
+		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`, ms); err != nil {
+			return fmt.Errorf("set timeout: %w", err)
+		}
+	}
+	return fn(tx)
+}
+
+func begin(ctx context.Context, db pg.DB) (pgx.Tx, error) {
+	if b, ok := db.(pg.Beginner); ok {
+		return b.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	}
+	return db.Begin(ctx)
+}
+
+// list reads rows whose columns are the fields of T in order.
+func list[T any](ctx context.Context, db pg.DB, sql string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+}
+
+// one reads a single row; ErrNotFound where there is none.
+func one[T any](ctx context.Context, db pg.DB, sql string, args ...any) (v T, err error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return v, err
+	}
+	v, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[T])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return v, ErrNotFound
+	}
+	return v, err
+}
