@@ -191,5 +191,5 @@ func dsnError(err error) error {
 			return fmt.Errorf("database connection string: %s", known)
 		}
 	}
-	return errors.New("database connection string: want postgres://USER@HOST:PORT/DATABASE or host=... dbname=...")
+	return errors.New("database connection string: want postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE")
 }

@@ -43,7 +43,7 @@ func NewLogger(w io.Writer, level, format, component string) (*slog.Logger, *slo
 	if format == "text" || (format != "json" && isTerminal(w)) {
 		h = slog.NewTextHandler(w, opts)
 	}
-	return slog.New(guard{h}).With("component", component), lv
+	return slog.New(guard{h}).With(slog.String("component", component)), lv
 }
 
 func isTerminal(w io.Writer) bool {

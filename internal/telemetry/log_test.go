@@ -40,8 +40,8 @@ func TestLogLine(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("land: %w", &stateError{"25006"})
 	got := line(t, func(l *slog.Logger) {
-		l.With("firm_id", "f\xff").Warn("fenced\x00", "err", err, "took", 1500*time.Millisecond, "attempt", 2,
-			slog.Group("g", "text", "\xfe"))
+		l.With(slog.String("firm_id", "f\xff")).Warn("fenced\x00", slog.Any("err", err), slog.Duration("took", 1500*time.Millisecond), slog.Int("attempt", 2),
+			slog.Group("g", slog.String("text", "\xfe")))
 	})
 	want := map[string]any{
 		"level": "WARN", "msg": "fenced\uFFFD", "component": "railworker", "firm_id": "f\uFFFD", "took": "1.5s",
@@ -72,7 +72,7 @@ func TestErr(t *testing.T) {
 func TestErrorTextIsCut(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("é", 4000), strings.Repeat("\xff", 4000), "x" + strings.Repeat("é", 4000)} {
-		got := line(t, func(l *slog.Logger) { l.Error("x", "err", errors.New(text), "note", text) })
+		got := line(t, func(l *slog.Logger) { l.Error("x", slog.Any("err", errors.New(text)), slog.String("note", text)) })
 		if n := len(got["err"].(string)); n > 3*(maxErrText+3) || n < maxErrText/200 {
 			t.Errorf("err has %d bytes", n)
 		}

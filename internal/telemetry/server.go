@@ -117,7 +117,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if srv.Shutdown(stop) != nil {
 		_ = srv.Close() // a scrape that will not end is not worth waiting for
 	}
-	<-served
+	_ = <-served
 	return nil
 }
 
