@@ -39,14 +39,17 @@ func snapshot(ctx context.Context, db pg.DB, timeout time.Duration, fn func(pgx.
 		_ = tx.Rollback(ctx)
 	}()
 	if timeout > 0 {
-		// Just-in-time compilation costs more than these queries do.
-		ms := fmt.Sprint(max(1, timeout.Milliseconds()))
-		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`, ms); err != nil {
+		if _, err := tx.Exec(ctx, settingsSQL, fmt.Sprint(max(1, timeout.Milliseconds()))); err != nil {
 			return fmt.Errorf("set timeout: %w", err)
 		}
 	}
 	return fn(tx)
 }
+
+// Just-in-time compilation costs more than these queries do, and a plan made
+// without the parameters would read what they rule out.
+const settingsSQL = `
+SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true)`
 
 func begin(ctx context.Context, db pg.DB) (pgx.Tx, error) {
 	if b, ok := db.(pg.Beginner); ok {

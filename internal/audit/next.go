@@ -1,0 +1,128 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// conclude says why the matter is as it is, and what happens next.
+func (e *Explanation) conclude(ctx context.Context, tx pgx.Tx) error {
+	e.now()
+	switch {
+	case e.Job == nil && e.Undecided > 0:
+		e.Next = "the trigger decides its facts; a demand among them queues the first build"
+	case e.Job == nil:
+		e.Next = "nothing, until a fact becomes demand"
+	case e.Job.Status == "queued":
+		return e.nextQueued(ctx, tx)
+	default:
+		e.Next = e.nextByStatus()
+	}
+	return nil
+}
+
+func (e *Explanation) say(format string, args ...any) {
+	e.Now = append(e.Now, fmt.Sprintf(format, args...))
+}
+
+func (e *Explanation) now() {
+	e.nowFrame()
+	if j := e.Job; j != nil {
+		e.nowOwed(*j)
+		if j.LastError != "" && j.Attempts > 0 {
+			e.say("the last attempt of %d since the last landing said: %s", j.Attempts, j.LastError)
+		}
+	}
+	if e.Undecided > 0 {
+		e.say("%s the trigger's verdict", plural(e.Undecided, "fact awaits", "facts await"))
+	}
+	for _, p := range e.Pauses {
+		e.say("%s, since %s", pauseText(p), clock(p.PausedAt))
+	}
+}
+
+func (e *Explanation) nowFrame() {
+	switch j := e.Job; {
+	case j == nil:
+		e.say("the ledger has no job of this matter: nothing was demanded, or it was purged")
+	case j.Landed == 0:
+		e.say("no frame has landed yet")
+	case e.Current == nil:
+		e.say("generation %d landed, but its frame is not there: see railctl check", j.Landed)
+	default:
+		e.say("readers get generation %d, landed %s (%s), by run %s", j.Landed, clock(e.Current.BuiltAt), away(e.Current.BuiltAt, e.At), e.Current.RunID)
+	}
+}
+
+func (e *Explanation) nowOwed(j JobRow) {
+	if j.OwedSince == nil {
+		e.say("the Brief is current: nothing is owed")
+		return
+	}
+	e.say("the Brief is not current: %s owed since %s (%s), landed %d of requested %d",
+		plural(j.DemandsOwed, "demand is", "demands are"), clock(*j.OwedSince), away(*j.OwedSince, e.At), j.Landed, j.Requested)
+	if j.RebuildNeeded {
+		e.say("demand came during the build, first at %s: it is not in that build", clock(*j.RebuildSince))
+	}
+}
+
+func (e *Explanation) nextByStatus() string {
+	switch j := e.Job; j.Status {
+	case "idle":
+		return "nothing, until the next demand queues a build"
+	case "running":
+		return e.nextRunning(*j)
+	case "parked":
+		if j.ParkedBy == "operator" {
+			return fmt.Sprintf("nothing, until somebody unparks it (parked by an operator: %s); demand is recorded meanwhile", j.ParkedReason)
+		}
+		return fmt.Sprintf("nothing by itself: parked after %s (%s); new demand gives it one more attempt, unpark starts afresh",
+			plural(int64(j.Attempts), "attempt", "attempts"), j.ParkedReason)
+	default:
+		return "unknown state " + j.Status
+	}
+}
+
+func (e *Explanation) nextRunning(j JobRow) string {
+	lease := *j.LeaseExpiresAt
+	if lease.Before(e.At) {
+		return fmt.Sprintf("the lease of run %s ran out %s: the next sweep takes the claim back, unless the build lands before it does",
+			j.RunID, away(lease, e.At))
+	}
+	s := fmt.Sprintf("run %s lands token %d when its build ends; its worker renews the lease, and were it to fall silent the sweep would take the claim back after %s (%s)",
+		j.RunID, j.Claimed, clock(lease), away(lease, e.At))
+	if j.RebuildNeeded {
+		s += "; then exactly one follow-up build is queued"
+	}
+	return s
+}
+
+// nextQueued asks how many of the firm stand before it.
+func (e *Explanation) nextQueued(ctx context.Context, tx pgx.Tx) error {
+	j := *e.Job
+	var ahead int64
+	if err := tx.QueryRow(ctx, aheadSQL, j.Firm, j.Priority, j.QueuedAt).Scan(&ahead); err != nil {
+		return err
+	}
+	e.Next = e.queuedText(j, ahead)
+	return nil
+}
+
+func (e *Explanation) queuedText(j JobRow, ahead int64) string {
+	why := ""
+	if j.NotBefore.After(e.At) {
+		why = fmt.Sprintf("not before %s (%s): ", clock(*j.NotBefore), away(*j.NotBefore, e.At))
+		if j.Attempts > 0 {
+			why += fmt.Sprintf("backoff after attempt %d; then ", j.Attempts)
+		} else {
+			why += "it settles, so that more facts join the same build; then "
+		}
+	}
+	if len(e.Pauses) > 0 {
+		return why + fmt.Sprintf("no claim until dispatch is resumed (%s)", pauseText(e.Pauses[0]))
+	}
+	return why + fmt.Sprintf("a worker with a free slot claims it (attempt %d); %s of its firm before it", j.Attempts+1,
+		plural(ahead, "ready matter stands", "ready matters stand"))
+}
