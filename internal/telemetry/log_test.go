@@ -64,7 +64,7 @@ func TestErr(t *testing.T) {
 		}
 	}
 	var broken *stateError
-	if got := line(t, func(l *slog.Logger) { l.Error("x", "error", broken) }); !strings.Contains(got["error"].(string), "cannot be read") {
+	if got := line(t, func(l *slog.Logger) { l.Error("x", slog.Any("error", broken)) }); !strings.Contains(got["error"].(string), "cannot be read") {
 		t.Errorf("got %v", got)
 	}
 }

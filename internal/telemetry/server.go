@@ -117,7 +117,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if srv.Shutdown(stop) != nil {
 		_ = srv.Close() // a scrape that will not end is not worth waiting for
 	}
-	_ = <-served
+	<-served //nolint:errcheck // what Serve says after a shutdown is only that it was shut down
 	return nil
 }
 
