@@ -150,11 +150,17 @@ func (o *outline) openingDate(i int, w when) (Dated, bool) {
 // withoutCoarser drops a year that an exact date of the same sentence makes idle:
 // "in 1955 Congress authorized …" beside the act of August 11, 1955.
 func withoutCoarser(all []Dated) []Dated {
-	return slices.DeleteFunc(slices.Clone(all), func(d Dated) bool {
-		return d.Precision == "year" && d.Until == "" && slices.ContainsFunc(all, func(e Dated) bool {
+	out := all[:0:0]
+	for i, d := range all {
+		near := all[max(0, i-4):min(len(all), i+5)] // dates of one sentence are neighbours
+		finer := func(e Dated) bool {
 			return e.Precision == "day" && strings.HasPrefix(e.Date, d.Date) && e.Page == d.Page && strings.HasPrefix(e.Quote, d.Quote)
-		})
-	})
+		}
+		if d.Precision != "year" || d.Until != "" || !slices.ContainsFunc(near, finer) {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // sortDated orders by date, a less precise one first, then by place in the record.

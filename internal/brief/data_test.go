@@ -11,18 +11,12 @@ import (
 )
 
 // readAll reads a folder as ingest does, without a database.
-func readAll(t *testing.T, fsys fs.FS) []*document {
+func readAll(t *testing.T, r *Reader, fsys fs.FS) []*document {
 	t.Helper()
 	names, err := Names(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Reader{}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	var docs []*document
 	for i, n := range names {
 		d, err := r.Read(t.Context(), fsys, n)
@@ -34,16 +28,15 @@ func readAll(t *testing.T, fsys fs.FS) []*document {
 	return docs
 }
 
-// TestRealCase builds a Brief of a case of the Supreme Court from its three PDFs.
+// testRealCase builds a Brief of a case of the Supreme Court from its three PDFs.
 // The files are not part of the project: RAIL_TEST_DATA names the folder that
 // holds tarrant-v-herrmann.
-func TestRealCase(t *testing.T) {
-	t.Parallel()
+func testRealCase(t *testing.T, r *Reader) {
 	data := os.Getenv("RAIL_TEST_DATA")
 	if data == "" {
 		t.Skip("RAIL_TEST_DATA is not set: it names the folder with tarrant-v-herrmann, three public PDFs that are not part of this repository")
 	}
-	docs := readAll(t, os.DirFS(data+"/tarrant-v-herrmann"))
+	docs := readAll(t, r, os.DirFS(data+"/tarrant-v-herrmann"))
 	f := assemble(rail.Key{}, docs)
 	if bad := misquotes(f, docs); bad != nil {
 		t.Errorf("%d quotes are not on their page: %q", len(bad), bad[0])
@@ -88,7 +81,7 @@ func wantParty(t *testing.T, f Frame, name, role string) {
 
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	docs := readAll(t, Samples())
+	docs := readAll(t, &Reader{}, Samples())
 	f := assemble(rail.Key{}, docs)
 	if bad := misquotes(f, docs); bad != nil {
 		t.Errorf("%d quotes are not on their page: %q", len(bad), bad[0])

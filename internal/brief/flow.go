@@ -39,8 +39,10 @@ type outline struct {
 	doc       *document
 	passages  []*passage
 	sentences []sentence
-	headings  []part // captions, titles; running headers are left out
-	opinion   bool   // a court speaks here as "we"
+	headings  []part              // captions, titles; running headers are left out
+	opinion   bool                // a court speaks here as "we"
+	last      [2]*passage         // the newest passage of text, and of footnotes
+	proper    map[string]struct{} // names that keep their capital inside a sentence
 }
 
 // takeApart sorts the paragraphs of each page into headings, prose and footnotes
@@ -55,6 +57,7 @@ func takeApart(doc *document) *outline {
 	for _, p := range o.passages {
 		o.sentences = append(o.sentences, p.sentences()...)
 	}
+	o.proper = properNames(o.passages)
 	return o
 }
 
@@ -102,24 +105,31 @@ func (o *outline) addProse(at part, note bool, label string) {
 	}
 	p := &passage{note: note, after: label}
 	p.append(at)
-	o.passages = append(o.passages, p)
+	o.passages, o.last[kindOfProse(note)] = append(o.passages, p), p
 }
+
+// maxParts bounds a passage: prose that never ends over more pages is a table.
+const maxParts = 8
 
 // unfinished returns the last passage of the same kind when it broke off at the
 // foot of an earlier page.
 func (o *outline) unfinished(note bool, at part) *passage {
-	for i := len(o.passages) - 1; i >= 0; i-- {
-		p := o.passages[i]
-		if p.note != note {
-			continue
-		}
-		last := p.parts[len(p.parts)-1]
-		if last.page != at.page-1 || endsSentence(p.text) || listStart.MatchString(at.text) {
-			return nil
-		}
-		return p
+	p := o.last[kindOfProse(note)]
+	if p == nil {
+		return nil
 	}
-	return nil
+	last := p.parts[len(p.parts)-1]
+	if last.page != at.page-1 || len(p.parts) >= maxParts || endsSentence(p.text) || listStart.MatchString(at.text) {
+		return nil
+	}
+	return p
+}
+
+func kindOfProse(note bool) int {
+	if note {
+		return 1
+	}
+	return 0
 }
 
 // append adds a stretch from a later page; a word broken over the page is mended.
@@ -139,11 +149,18 @@ func (p *passage) append(at part) {
 	p.parts = append(p.parts, at)
 }
 
+// maxSentence is the most bytes that can be one sentence. What is longer has no
+// full stops, like a table, and no quote of it would help a reader.
+const maxSentence = 4000
+
 // sentences splits the passage.
 func (p *passage) sentences() []sentence {
 	spans := splitSentences(p.text)
 	out := make([]sentence, 0, len(spans))
 	for _, s := range spans {
+		if s[1]-s[0] > maxSentence {
+			continue
+		}
 		start := s[0] + markerLength(p.text[s[0]:s[1]], p.note)
 		out = append(out, sentence{in: p, start: start, end: s[1], index: len(out)})
 	}

@@ -50,35 +50,40 @@ func (t *parties) byName(name string) *Party {
 var commonNouns = regexp.MustCompile(`^(?:This|That|These|Those|Such|Many|Three|Two|One|Any|All|Some|Each|Every|None|Neither|Nothing|` +
 	`Given|Provisions|Read|Question|Subbasin|Reach)\b`)
 
-// isProper reports whether the document uses name as a proper name: somewhere it
-// keeps its capital in the middle of a sentence.
+var properNamePattern = regexp.MustCompile(properName)
+
+// properNames collects the names that keep their capital in the middle of a
+// sentence, and their last parts ("Board of Oklahoma" and "Oklahoma").
+func properNames(all []*passage) map[string]struct{} {
+	set := map[string]struct{}{}
+	for _, p := range all {
+		for _, m := range properNamePattern.FindAllStringIndex(p.text, -1) {
+			before := strings.TrimRight(p.text[max(0, m[0]-8):m[0]], " ")
+			r, _ := utf8.DecodeLastRuneInString(before)
+			if unicode.IsLower(r) || r == ',' || r == ':' || r == ';' {
+				addName(set, p.text[m[0]:m[1]])
+			}
+		}
+	}
+	return set
+}
+
+func addName(set map[string]struct{}, name string) {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "."), "’s")
+	for name != "" {
+		set[strings.Clone(name)] = struct{}{}
+		_, rest, ok := strings.Cut(name, " ")
+		if !ok {
+			return
+		}
+		name = rest
+	}
+}
+
+// isProper reports whether the document uses name as a proper name.
 func (o *outline) isProper(name string) bool {
 	if commonNouns.MatchString(name) {
 		return false
 	}
-	if organisation.MatchString(name) {
-		return true
-	}
-	for _, p := range o.passages {
-		if insideSentence(p.text, name) {
-			return true
-		}
-	}
-	return false
-}
-
-func insideSentence(text, name string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], name)
-		if i < 0 {
-			return false
-		}
-		at += i
-		before := strings.TrimRight(text[:at], " ")
-		r, _ := utf8.DecodeLastRuneInString(before)
-		if unicode.IsLower(r) || r == ',' || r == ':' || r == ';' {
-			return true
-		}
-		at += len(name)
-	}
+	return organisation.MatchString(name) || has(o.proper, name)
 }

@@ -17,27 +17,25 @@ type paragraphs struct {
 }
 
 func (p *paragraphs) build(lines []string) string {
-	for i, l := range lines {
-		p.add(l, i == 0 || p.atEdge(lines, i))
+	total := 0
+	for _, l := range lines {
+		if l != "" {
+			total++
+		}
+	}
+	seen := 0 // lines with text before this one
+	for _, l := range lines {
+		p.add(l, seen < 3 || total-seen <= 2)
+		if l != "" {
+			seen++
+		}
 	}
 	p.flush()
 	return strings.Join(p.out, "\n\n")
 }
 
-// atEdge reports whether line i is among the first three or last two with text.
-func (p *paragraphs) atEdge(lines []string, i int) bool {
-	before, after := 0, 0
-	for j, l := range lines {
-		if l != "" && j < i {
-			before++
-		}
-		if l != "" && j > i {
-			after++
-		}
-	}
-	return before < 3 || after < 2
-}
-
+// add takes one line; edge says that it is among the first three or the last two
+// with text, where running headers stand.
 func (p *paragraphs) add(l string, edge bool) {
 	switch {
 	case l == "":

@@ -176,7 +176,9 @@ func (t *parties) add(name, role string, cited Citation) *Party {
 	p := t.find(name)
 	if p == nil {
 		p = &Party{Name: name, Aliases: []string{}}
-		t.list = append(t.list, p)
+		if len(t.list) < maxParties {
+			t.list = append(t.list, p)
+		}
 	}
 	if len(name) > len(p.Name) {
 		name, p.Name = p.Name, name
@@ -191,11 +193,16 @@ func (t *parties) add(name, role string, cited Citation) *Party {
 	return p
 }
 
-// maxCited bounds how many places are cited for one party: the first ones.
-const maxCited = 5
+// Bounds against documents that are made to be hard: parties of a matter, places
+// cited for one (the first ones), and its other names.
+const (
+	maxParties = 200
+	maxCited   = 5
+	maxAliases = 20
+)
 
 func (p *Party) alias(name string) {
-	if name != p.Name && !slices.Contains(p.Aliases, name) {
+	if name != p.Name && len(p.Aliases) < maxAliases && !slices.Contains(p.Aliases, name) {
 		p.Aliases = append(p.Aliases, name)
 	}
 }

@@ -35,7 +35,8 @@ type Document struct {
 }
 
 // Reader reads documents. Its PDF sandbox starts at the first PDF, unless Prepare
-// started it before. Not safe for concurrent use.
+// started it before, and ends with the context that it was started under. Not safe
+// for concurrent use.
 type Reader struct {
 	pdf *PDFReader
 }

@@ -55,18 +55,26 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestDamagedPDF(t *testing.T) {
+// TestPDF holds all tests with PDF files, because the sandbox takes seconds to
+// start, and tens of seconds under the race detector.
+func TestPDF(t *testing.T) {
 	t.Parallel()
-	files := fstest.MapFS{"broken.pdf": {Data: []byte("%PDF-1.7 and nothing else")}, "empty.pdf": {Data: []byte{}}}
 	r := &Reader{}
-	defer func() {
+	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	for name := range files {
-		if _, err := r.Read(t.Context(), files, name); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
+	})
+	if err := r.Prepare(t.Context(), []string{"any.pdf"}); err != nil {
+		t.Fatal(err)
 	}
+	t.Run("damaged", func(t *testing.T) {
+		files := fstest.MapFS{"broken.pdf": {Data: []byte("%PDF-1.7 and nothing else")}, "empty.pdf": {Data: []byte{}}}
+		for name := range files {
+			if _, err := r.Read(t.Context(), files, name); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("real case", func(t *testing.T) { testRealCase(t, r) })
 }

@@ -113,9 +113,12 @@ func opensSentence(next string) bool {
 	return unicode.IsUpper(r) || unicode.IsDigit(r) || r == '§' || r == '*'
 }
 
+// maxWord is longer than any abbreviation.
+const maxWord = 16
+
 func wordBefore(s string, start, i int) string {
 	j := i
-	for j > start {
+	for j > start && i-j < maxWord {
 		r, n := utf8.DecodeLastRuneInString(s[start:j])
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' {
 			break
