@@ -38,13 +38,15 @@ type attempt struct {
 	// how it ended, for metrics and the one line in the log
 	outcome, kind string
 	err           error
-	late          bool
 }
 
 func (a *attempt) canary() bool { return a.c.Key == rail.Canary() }
 
-// build runs the builder and checks what it brought.
+// build runs the builder.
 func (a *attempt) build(ctx context.Context) (Frame, Usage, error) {
+	if ctx.Err() != nil { // claimed in the instant of a stop: nothing is paid for it
+		return Frame{}, Usage{}, context.Cause(ctx)
+	}
 	build, cancel := context.WithTimeoutCause(ctx, a.r.opts.BuildTimeout, errTimeout)
 	defer cancel()
 	b := a.r.builder
@@ -72,6 +74,8 @@ func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := untilTokenLost(ctx)
+	defer cancel()
 	out, err := LandSettled(ctx, a.r.db, Landing{
 		Claim: a.c.Claim, Frame: f, Digest: checked.Digest, Usage: u, Quiet: a.r.opts.Quiet,
 	}, pauseBetweenTries)
@@ -86,6 +90,25 @@ func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
 	a.pruneFrames(ctx)
 	return nil
 }
+
+// untilTokenLost outlives a stop by the time that a landing under way needs; the
+// loss of the token or of the lease ends it at once.
+func untilTokenLost(ctx context.Context) (context.Context, context.CancelFunc) {
+	land, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, errStopping) {
+			cancel(cause)
+			return
+		}
+		late := time.AfterFunc(stopLanding, func() { cancel(errStopping) })
+		context.AfterFunc(land, func() { late.Stop() })
+	})
+	return land, func() { stop(); cancel(nil) }
+}
+
+// stopLanding is how long a landing may still take once the grace of a stop is
+// over. Short enough for every platform's own patience.
+const stopLanding = 5 * time.Second
 
 func pauseBetweenTries(ctx context.Context, try int) {
 	wait := min(50*time.Millisecond<<min(try, 6), 2*time.Second)
@@ -118,6 +141,13 @@ func (a *attempt) end(ctx context.Context, err error) {
 	switch {
 	case errors.Is(err, ErrFenced):
 		a.refused(clean, "land")
+		return
+	case errors.Is(err, errTokenLost):
+		// noticed in time: nothing was written late
+		a.outcome, a.kind = "fenced", "fenced"
+		a.r.metrics.rejections.WithLabelValues("renew").Inc()
+		a.r.metrics.staleHolder.WithLabelValues("holder").Inc()
+		a.note(clean, false)
 		return
 	case errors.Is(err, errLeaseLost):
 		// whoever sweeps charges the attempt; we can only stop
@@ -163,11 +193,15 @@ func (a *attempt) refused(ctx context.Context, write string) {
 	if write == "" {
 		write = "fail"
 	}
-	a.outcome, a.kind, a.late = "fenced", "fenced", true
+	a.outcome, a.kind = "fenced", "fenced"
 	a.r.metrics.rejections.WithLabelValues(write).Inc()
 	a.r.metrics.staleHolder.WithLabelValues("storage").Inc()
-	if err := NoteRefused(ctx, a.r.db, a.c.Token.Run); err != nil {
-		a.r.opts.Log.WarnContext(ctx, "late write not noted", slog.String("err", pg.Text(err, 200)))
+	a.note(ctx, true)
+}
+
+func (a *attempt) note(ctx context.Context, late bool) {
+	if err := NoteRefused(ctx, a.r.db, a.c.Token.Run, late); err != nil {
+		a.r.opts.Log.WarnContext(ctx, "refusal not noted", slog.String("err", pg.Text(err, 200)))
 	}
 }
 

@@ -24,7 +24,7 @@ type Claimed struct {
 	leased time.Time
 }
 
-const lastClaimOfFirm = `(SELECT max(r.started_at) FROM ops.matter_frame_runs r WHERE r.firm_id = f.firm_id)`
+const lastClaimOfFirm = `(SELECT r.started_at FROM ops.matter_frame_runs r WHERE r.firm_id = f.firm_id ORDER BY r.started_at DESC LIMIT 1)`
 
 func highestOf(alias string) string {
 	return `(SELECT max(r.generation) FROM ops.matter_frame_runs r WHERE r.firm_id = ` + alias + `.firm_id AND r.matter_id = ` + alias + `.matter_id)`

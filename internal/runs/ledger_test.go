@@ -227,7 +227,7 @@ func TestZombieIsRefusedAndNoted(t *testing.T) {
 	if _, err := runs.Land(t.Context(), db.Pool, landing(t, a.Claim, `{"stale":true}`)); !errors.Is(err, runs.ErrFenced) {
 		t.Fatalf("zombie: %v", err)
 	}
-	if err := runs.NoteRefused(t.Context(), db.Pool, a.Token.Run); err != nil {
+	if err := runs.NoteRefused(t.Context(), db.Pool, a.Token.Run, true); err != nil {
 		t.Fatal(err)
 	}
 	if !one[bool](t, db, `SELECT late_write_at IS NOT NULL AND outcome = 'expired' FROM ops.matter_frame_runs WHERE run_id = $1`, a.Token.Run) {

@@ -41,9 +41,10 @@ func (s *scanner) saw(filled bool) {
 	}
 }
 
-// claim claims, and when slots stay free asks when the next queued row is due.
+// claim claims, and when slots stay free asks when the next queued row is due. A
+// stop does not end it: a claim that is won has to be known to be handed back.
 func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions) ([]Claimed, time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	var claimed []Claimed
 	var err error

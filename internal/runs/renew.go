@@ -59,7 +59,7 @@ func (r *Runner) renewed(ctx context.Context, c jobs.Claim, v jobs.Renewal, befo
 		r.metrics.renewals.WithLabelValues("locked").Inc()
 	case jobs.Fenced:
 		// a landing of ours may have just moved the row: then nothing is live here
-		if r.live.end(c.Token.Run, ErrFenced) {
+		if r.live.end(c.Token.Run, errTokenLost) {
 			r.metrics.renewals.WithLabelValues("fenced").Inc()
 			r.opts.Log.DebugContext(ctx, "claim is no longer ours", keyAttrs(c)...)
 		}

@@ -55,6 +55,7 @@ type Runner struct {
 // The causes with which a build's context ends.
 var (
 	errStopping  = errors.New("the worker stops")
+	errTokenLost = errors.New("a renewal was refused: another token is being served")
 	errLeaseLost = errors.New("the lease could not be renewed in time")
 	errTimeout   = errors.New("builder.timeout passed")
 )
@@ -173,7 +174,7 @@ func (r *Runner) pick(ctx, work context.Context, scan *scanner) (won, wanted int
 	r.metrics.claims.WithLabelValues("won").Add(float64(len(claimed)))
 	scan.saw(len(claimed) == wanted)
 	for _, c := range claimed {
-		r.start(work, c)
+		r.start(stopped(ctx, work), c)
 	}
 	if due > 0 {
 		next = min(next, due)
@@ -192,6 +193,17 @@ func (r *Runner) allowed(free int) (n int, only rail.UUID) {
 	default:
 		return 1, rail.Canary().Firm
 	}
+}
+
+// stopped is work, or its end when the stop came while a claim was on its way: what
+// was won in that instant is handed straight back.
+func stopped(ctx, work context.Context) context.Context {
+	if ctx.Err() == nil {
+		return work
+	}
+	over, cancel := context.WithCancelCause(work)
+	cancel(errStopping)
+	return over
 }
 
 func (r *Runner) start(work context.Context, c Claimed) {

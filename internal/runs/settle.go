@@ -35,12 +35,13 @@ UPDATE ops.matter_frame_runs
    SET outcome = CASE WHEN outcome = 'running' THEN 'fenced' ELSE outcome END,
        finished_at = CASE WHEN outcome = 'running' THEN clock_timestamp() ELSE finished_at END,
        error_kind = CASE WHEN outcome = 'running' THEN 'fenced' ELSE error_kind END,
-       late_write_at = clock_timestamp()
- WHERE run_id = $1 AND outcome <> 'landed' AND late_write_at IS NULL`
+       late_write_at = CASE WHEN $2 THEN clock_timestamp() END
+ WHERE run_id = $1 AND outcome <> 'landed' AND late_write_at IS NULL AND ($2 OR outcome = 'running')`
 
-// NoteRefused records on a run that its write was refused.
-func NoteRefused(ctx context.Context, db pg.DB, run rail.UUID) error {
-	if _, err := db.Exec(ctx, refusedSQL, run); err != nil {
+// NoteRefused records on a run that its token is stale; late says that it tried to
+// write and was refused.
+func NoteRefused(ctx context.Context, db pg.DB, run rail.UUID, late bool) error {
+	if _, err := db.Exec(ctx, refusedSQL, run, late); err != nil {
 		return fmt.Errorf("runs.NoteRefused(%s): %w", run, err)
 	}
 	return nil

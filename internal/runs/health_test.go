@@ -1,0 +1,114 @@
+package runs
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"briefrail/internal/rail"
+)
+
+func anyKey() rail.Key { return rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()} }
+
+func failing(class BuildClass, kind string) error { return &BuildError{Class: class, Kind: kind} }
+
+func TestBuilderAtFaultPausesAndProbesOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHealth()
+		if !h.said(anyKey(), failing(Unavailable, KindAuth)) {
+			t.Fatal("not paused by 401")
+		}
+		if probe, paused := h.mayProbe(); probe || !paused {
+			t.Fatal("probed inside the pause")
+		}
+		time.Sleep(firstPause)
+		if probe, _ := h.mayProbe(); !probe {
+			t.Fatal("no probe after the pause")
+		}
+		if probe, paused := h.mayProbe(); probe || !paused {
+			t.Fatal("two probes at once")
+		}
+		if !h.said(anyKey(), failing(Unavailable, KindAuth)) {
+			t.Fatal("a failed probe did not pause again")
+		}
+		time.Sleep(firstPause)
+		if probe, _ := h.mayProbe(); probe {
+			t.Fatal("the second pause is no longer than the first")
+		}
+		time.Sleep(firstPause)
+		if probe, _ := h.mayProbe(); !probe {
+			t.Fatal("no second probe")
+		}
+		if h.said(anyKey(), nil); h.isPaused() {
+			t.Fatal("a good answer did not end the pause")
+		}
+	})
+}
+
+func TestSameTransientErrorOnFiveMattersPauses(t *testing.T) {
+	t.Parallel()
+	h := newHealth()
+	k := anyKey()
+	for range 20 {
+		if h.said(k, failing(Transient, KindHTTP5xx)) {
+			t.Fatal("one bad matter paused everybody")
+		}
+	}
+	for i := range sameErrorRow - 1 {
+		if paused, last := h.said(anyKey(), failing(Transient, KindHTTP5xx)), i == sameErrorRow-2; paused != last {
+			t.Fatalf("after %d matters: paused %v", i+2, paused)
+		}
+	}
+}
+
+func TestErrorsOfTheMatterKeepTheBuilderTrusted(t *testing.T) {
+	t.Parallel()
+	h := newHealth()
+	for range 10 {
+		h.said(anyKey(), failing(Transient, KindTimeout))
+		if h.said(anyKey(), failing(Permanent, KindHTTP4xx)); h.isPaused() {
+			t.Fatal("a builder that answers was paused")
+		}
+	}
+	for i := range 10 { // no single kind five times in a row
+		kind := []string{KindTimeout, KindHTTP5xx}[i%2]
+		if h.said(anyKey(), failing(Transient, kind)) {
+			t.Fatal("mixed errors count as the same one")
+		}
+	}
+}
+
+// A probe whose worker never reports back must not stop probing for ever.
+func TestForgottenProbeIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHealth()
+		h.said(anyKey(), failing(Unavailable, KindHTML))
+		time.Sleep(firstPause)
+		h.mayProbe()
+		time.Sleep(probeTakeover + firstPause)
+		if probe, _ := h.mayProbe(); !probe {
+			t.Fatal("no further probe")
+		}
+	})
+}
+
+func TestScannerReadsEverythingOnceASecondWhileSlotsStayFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScanner()
+		if s.rows() != 0 {
+			t.Fatal("the first pick should read everything")
+		}
+		s.saw(false)
+		if s.rows() != headRows {
+			t.Fatal("a second full read at once")
+		}
+		time.Sleep(fullEvery)
+		s.saw(true)
+		if s.rows() != headRows {
+			t.Fatal("a full read although every slot was filled")
+		}
+		if s.saw(false); s.rows() != 0 {
+			t.Fatal("no full read after a second of free slots")
+		}
+	})
+}
