@@ -151,13 +151,3 @@ func clockSkew(skew time.Duration) Diagnosis {
 	d.Check = "clock_skew"
 	return d
 }
-
-// poolerMode tells a pooler by the backends that answer one session.
-func poolerMode(ctx context.Context, db pg.DB) Diagnosis {
-	conn, release, err := session(ctx, db)
-	if err != nil || conn == nil {
-		return Diagnosis{Check: "pooler", State: Unknown, Text: "cannot be told on this connection"}
-	}
-	defer release()
-	return sessionMode(ctx, conn)
-}

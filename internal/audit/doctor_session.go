@@ -10,46 +10,64 @@ import (
 	"briefrail/internal/pg"
 )
 
-// session holds one session of db, so that what is asked twice is asked of the
-// same one; nil where db is a transaction.
-func session(ctx context.Context, db pg.DB) (conn *pgx.Conn, release func(), err error) {
-	switch db := db.(type) {
-	case *pgxpool.Pool:
-		c, err := db.Acquire(ctx)
+// poolerMode tells a pooler between by the backends that answer: a session of
+// PostgreSQL itself has one backend, whose process id it was told at its start. A
+// pooler tells an id of its own; in session mode each session still keeps a
+// backend, in transaction mode two sessions may meet the same one.
+func poolerMode(ctx context.Context, db pg.DB) Diagnosis {
+	unknown := Diagnosis{Check: "pooler", State: Unknown, Text: "cannot be told on this connection"}
+	pool, ok := db.(*pgxpool.Pool)
+	if !ok {
+		return unknown
+	}
+	var conns []*pgx.Conn
+	for range 2 {
+		c, err := pool.Acquire(ctx)
 		if err != nil {
-			return nil, nil, err
+			return unknown
 		}
-		return c.Conn(), c.Release, nil
-	case *pgx.Conn:
-		return db, func() {}, nil
-	default:
-		return nil, nil, nil
+		defer c.Release()
+		conns = append(conns, c.Conn())
 	}
-}
-
-// sessionMode compares the backend that answers with the one that the session was
-// told at its start. A session of PostgreSQL itself keeps its backend and knows
-// its process id; a pooler hands out an id of its own, and in transaction mode
-// another backend as it likes.
-func sessionMode(ctx context.Context, conn *pgx.Conn) Diagnosis {
-	d := Diagnosis{Check: "pooler", State: OK, Text: "sessions reach PostgreSQL itself"}
-	told := conn.PgConn().PID()
-	seen := map[uint32]bool{}
-	for range 5 {
-		var pid uint32
-		if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()::bigint`).Scan(&pid); err != nil {
-			return Diagnosis{Check: d.Check, State: Unknown, Text: "cannot be looked at: " + pg.Text(err, 200)}
-		}
-		seen[pid] = true
-	}
-	switch {
-	case len(seen) > 1:
-		d.State = Warn
-		d.Text = fmt.Sprintf("a transaction-mode pooler stands between: %d backends answered one session", len(seen))
-		d.Advice = "run migrations on a direct connection, and set timeouts on the role: such a pooler drops those of the session"
-	case !seen[told]:
-		d.Text = "a pooler stands between, and kept one backend for five statements: session mode, or an idle transaction-mode pooler"
-		d.Advice = "in transaction mode set timeouts on the role and migrate on a direct connection"
+	d, err := compareBackends(ctx, conns)
+	if err != nil {
+		unknown.Text = "cannot be looked at: " + pg.Text(err, 200)
+		return unknown
 	}
 	return d
+}
+
+// compareBackends asks the sessions in turn, a few times.
+func compareBackends(ctx context.Context, conns []*pgx.Conn) (Diagnosis, error) {
+	owner := map[uint32]int{} // backend by the session that first met it
+	last := make([]uint32, len(conns))
+	direct, dealt := true, false
+	for turn := range 6 {
+		at := turn % len(conns)
+		var pid uint32
+		if err := conns[at].QueryRow(ctx, `SELECT pg_backend_pid()::bigint`).Scan(&pid); err != nil {
+			return Diagnosis{}, fmt.Errorf("ask for the backend: %w", err)
+		}
+		first, met := owner[pid]
+		if !met {
+			owner[pid] = at
+		}
+		dealt = dealt || (met && first != at) || (last[at] != 0 && last[at] != pid)
+		direct = direct && pid == conns[at].PgConn().PID()
+		last[at] = pid
+	}
+	d := poolerDiagnosis(direct, dealt)
+	d.Check = "pooler"
+	return d, nil
+}
+
+func poolerDiagnosis(direct, dealt bool) Diagnosis {
+	switch {
+	case dealt:
+		return Diagnosis{State: Warn, Text: "a transaction-mode pooler stands between: sessions do not keep their backend",
+			Advice: "migrate on a direct connection, and set timeouts on the role: such a pooler drops those of the session"}
+	case !direct:
+		return Diagnosis{State: OK, Text: "a pooler stands between, whose sessions keep their backend"}
+	}
+	return Diagnosis{State: OK, Text: "sessions reach PostgreSQL itself"}
 }
