@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"briefrail/internal/audit"
 	"briefrail/internal/config"
 	"briefrail/internal/pg"
 	"briefrail/internal/runs"
@@ -27,6 +28,7 @@ type worker struct {
 	trigger *trigger.Trigger
 	runner  *runs.Runner
 	sweeper *sweep.Sweeper
+	auditor *audit.Collector
 	admin   *telemetry.Server
 }
 
@@ -37,32 +39,39 @@ func (w *worker) close() {
 
 // assemble opens what the process needs and refuses a schema that this build
 // cannot serve. It never migrates.
-func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (w *worker, err error) {
+func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*worker, error) {
 	reg := telemetry.NewRegistry(telemetry.Version(version, string(config.Worker)))
-	w = &worker{name: workerName(cfg)}
+	w := &worker{name: workerName(cfg)}
 	if err := w.open(ctx, cfg, reg); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			w.close()
-		}
-	}()
-	if err := w.checkSchema(ctx, log); err != nil {
+	if err := w.equip(ctx, cfg, reg, log); err != nil {
+		w.close()
 		return nil, err
+	}
+	return w, nil
+}
+
+func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.Registry, log *slog.Logger) error {
+	if err := w.checkSchema(ctx, log); err != nil {
+		return err
 	}
 	loops, err := newLoops(cfg, reg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.services(cfg, reg, loops, log); err != nil {
-		return nil, err
+		return err
 	}
+	w.auditor = audit.NewCollector(w.probes, audit.Options{
+		Log: log, Check: audit.CheckOptions{ForgottenAfter: 2*cfg.Builder.Timeout + time.Minute},
+	})
+	reg.MustRegister(w.auditor)
 	w.admin, err = telemetry.Listen(ctx, telemetry.ServerOptions{
 		Listen: cfg.Admin.Listen, Registry: reg, Loops: loops, Ready: w.ready(), Logger: log,
 		Username: cfg.Admin.Username, Password: cfg.Admin.PasswordFile.Read,
 	})
-	return w, err
+	return err
 }
 
 func (w *worker) open(ctx context.Context, cfg *config.Config, reg prometheus.Registerer) error {
@@ -73,7 +82,7 @@ func (w *worker) open(ctx context.Context, cfg *config.Config, reg prometheus.Re
 	metrics := pg.NewMetrics(reg)
 	o := pg.Options{
 		DSN: dsn, ApplicationName: "railworker/" + version, MaxConns: int32(cfg.Database.MaxConns),
-		ConnectTimeout: cfg.Database.ConnectTimeout, StatementTimeout: cfg.Database.StatementTimeout,
+		ConnectTimeout: cfg.Database.ConnectTimeout, AcquireTimeout: cfg.Database.ConnectTimeout, StatementTimeout: cfg.Database.StatementTimeout,
 		LockTimeout: cfg.Database.StatementTimeout / 2, IdleInTransactionTimeout: 10 * time.Second,
 		Pooler: cfg.Database.StatementCache == 0, Metrics: metrics,
 		Password: func(context.Context) (string, error) { return cfg.Database.Password() },

@@ -21,7 +21,10 @@ func (p program) serve(ctx context.Context, cfg *config.Config) error {
 	log, level := telemetry.NewLogger(p.stderr, cfg.Log.Level, cfg.Log.Format, string(config.Worker))
 	defer debugOnHangup(level)()
 	w, err := assemble(ctx, cfg, log)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // a stop while it waited for the database
+	case err != nil:
 		return err
 	}
 	defer w.close()
@@ -47,6 +50,7 @@ func (w *worker) run(ctx context.Context) error {
 	g.Go(func() error { return w.trigger.Run(ctx) })
 	g.Go(func() error { return w.runner.Run(ctx) })
 	g.Go(func() error { return w.sweeper.Run(ctx) })
+	g.Go(func() error { return w.auditor.Run(ctx) })
 	w.admin.Started()
 	err := g.Wait()
 	stopServing()
