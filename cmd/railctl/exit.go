@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+
+	"briefrail/internal/audit"
+	"briefrail/internal/config"
+	"briefrail/internal/outbox"
+	"briefrail/internal/pg"
+)
+
+// The exit codes, documented by "railctl help exit-codes".
+const (
+	exitOK        = 0
+	exitError     = 1
+	exitUsage     = 2
+	exitNotFound  = 3
+	exitRefused   = 4
+	exitTimeout   = 5
+	exitUnhealthy = 6
+)
+
+const exitHelp = `railctl ends with one of these codes, which will not change their meaning:
+
+  0  done, or healthy
+  1  failed: the database is away, its schema does not fit, or something broke;
+     also when a question was answered with no
+  2  wrong use, or a configuration that is not valid: nothing was changed
+  3  not found: no such matter, run or fact
+  4  refused by the ledger: the row is not in a state that allows it; also "wait"
+     for a matter that is parked
+  5  timed out: "wait" or --timeout ran out; what was sent may still have happened
+     where the error says that its outcome is unknown
+  6  unhealthy: "check" found a broken invariant, or "doctor" a failed test`
+
+// failure is an error that knows its exit code.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func fail(code int, format string, args ...any) error {
+	return &failure{code: code, err: fmt.Errorf(format, args...)}
+}
+
+// code chooses the exit code of an error.
+func (a *app) code(ctx context.Context, err error) int {
+	var known *failure
+	var connect *pgconn.ConnectError
+	switch {
+	case errors.As(err, &known):
+		return known.code
+	case !a.accepted || isConfig(err):
+		return exitUsage
+	case errors.Is(err, audit.ErrNotFound), errors.Is(err, outbox.ErrNoFact):
+		return exitNotFound
+	case errors.As(err, &connect), ctx.Err() != nil:
+		return exitError
+	case pg.SQLState(err) == "23514": // a CHECK or a guard, by name
+		return exitRefused
+	case pg.SQLState(err) == "57014", pg.SQLState(err) == "55P03", errors.Is(err, context.DeadlineExceeded):
+		return exitTimeout
+	}
+	return exitError
+}
+
+func isConfig(err error) bool {
+	return errors.Is(err, config.ErrInvalid) || errors.Is(err, config.ErrNoDatabase)
+}
+
+// exitCodes is a help topic, no command.
+func exitCodes() *cobra.Command {
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitHelp}
+}
+
+// notThere replaces the words of an audit.ErrNotFound.
+func notThere(err error, format string, args ...any) error {
+	if errors.Is(err, audit.ErrNotFound) {
+		return fail(exitNotFound, format, args...)
+	}
+	return err
+}

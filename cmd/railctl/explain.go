@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"briefrail/internal/audit"
+	"briefrail/internal/rail"
+)
+
+const explainHelp = `Tell from rows alone why a Brief is as it is: its facts and their verdicts, claims,
+runs, refusals and frames in the order in which they happened, and what happens next
+and when. Or what became of one fact, given its event id.`
+
+func (a *app) explainVerb() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{Use: "explain MATTER|EVENT", Short: "Tell why a Brief is as it is, and what happens next", Long: explainHelp, Args: cobra.ExactArgs(1)}
+	cmd.Flags().IntVar(&limit, "limit", 50, "at most so many entries, the latest")
+	cmd.RunE = a.withDB(func(ctx context.Context, s *session, args []string) error {
+		k, isMatter, err := s.matterOrEvent(ctx, args[0])
+		switch {
+		case err != nil:
+			return err
+		case isMatter:
+			return s.explainMatter(ctx, k, limit)
+		}
+		return s.explainEvent(ctx, args[0])
+	})
+	return cmd
+}
+
+// matterOrEvent reports whether a UUID alone names a matter.
+func (s *session) matterOrEvent(ctx context.Context, text string) (k rail.Key, isMatter bool, err error) {
+	id, err := rail.ParseUUID(text)
+	if err != nil || strings.Contains(text, "/") {
+		k, err = s.matter(ctx, text)
+		return k, true, err
+	}
+	keys, err := audit.FindMatter(ctx, s.pool, id)
+	if err != nil || len(keys) == 0 {
+		return k, false, err
+	}
+	k, err = s.matter(ctx, text)
+	return k, true, err
+}
+
+func (s *session) explainMatter(ctx context.Context, k rail.Key, limit int) error {
+	e, err := audit.Explain(ctx, s.pool, k, limit)
+	if err != nil {
+		return err
+	}
+	if e.Job == nil && len(e.Timeline) == 0 {
+		return s.unknown(ctx, k)
+	}
+	e.Timeline = list(e.Timeline)
+	return s.show(view{kind: "explain.matter", data: e, names: []string{k.String()}, table: func(p *page) { explainTable(p, e) }})
+}
+
+func explainTable(p *page, e audit.Explanation) {
+	p.now = e.At
+	p.row("Matter", e.Key)
+	p.row("Brief", headline(p, e))
+	if e.Job != nil {
+		p.row("State", e.Job.Status)
+		p.row("Token", tokenText(e.Job))
+	}
+	p.line("\nNow:")
+	for _, n := range e.Now {
+		p.line("  %s", n)
+	}
+	p.line("\nWhat happened:")
+	if e.Truncated {
+		p.line("  … older entries left out (--limit)")
+	}
+	for _, t := range e.Timeline {
+		p.row("  "+stamp(t.At), age(e.At.Sub(t.At)), string(t.Kind), t.Text)
+	}
+	p.line("\nNext: %s", e.Next)
+}
+
+func headline(p *page, e audit.Explanation) string {
+	if e.Job == nil {
+		return "unknown to the ledger"
+	}
+	return briefState(p, *e.Job, e.Current != nil)
+}
+
+// tokenText is the token being served, or the one served last.
+func tokenText(j *audit.JobRow) string {
+	t := rail.Token{Generation: j.Claimed, Run: j.RunID}
+	switch {
+	case !j.RunID.IsZero():
+		return t.String()
+	case j.Claimed == 0:
+		return "none yet"
+	}
+	return strings.TrimSuffix(t.String(), "@"+j.RunID.String()) + ", no live claim"
+}
+
+func (s *session) explainEvent(ctx context.Context, text string) error {
+	id, err := rail.ParseUUID(text)
+	if err != nil {
+		return fail(exitUsage, "%w", err)
+	}
+	e, err := audit.ExplainEvent(ctx, s.pool, id)
+	if err != nil {
+		return notThere(err, "neither a matter nor a fact has the id %s (retention may have taken the fact)", id)
+	}
+	return s.show(view{kind: "explain.event", data: e, names: []string{id.String()}, table: func(p *page) { eventTable(p, e) }})
+}
+
+func eventTable(p *page, e audit.EventExplanation) {
+	f := e.Fact
+	p.row("Fact", f.Event)
+	p.row("Name", f.Name)
+	p.row("Firm", f.Firm)
+	p.row("Matter", f.Matter)
+	p.row("Occurred", f.OccurredAt)
+	p.row("Recorded", f.RecordedAt)
+	p.row("Verdict", verdictText(f))
+	p.line("\nWhat happened:")
+	for _, n := range e.Now {
+		p.line("  %s", n)
+	}
+	p.line("\nNext: %s", e.Next)
+}

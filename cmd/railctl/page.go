@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"briefrail/internal/rail"
+)
+
+// page is a table for people. Nothing on it is coloured, and what came from the
+// database cannot move the cursor.
+type page struct {
+	tw  *tabwriter.Writer
+	now time.Time
+}
+
+func newPage(w io.Writer, now time.Time) *page {
+	return &page{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), now}
+}
+
+// row writes one line of cells.
+func (p *page) row(cells ...any) {
+	words := make([]string, len(cells))
+	for i, c := range cells {
+		words[i] = p.cell(c)
+	}
+	fmt.Fprintln(p.tw, strings.TrimRight(strings.Join(words, "\t"), "\t "))
+}
+
+// line writes text that is no table; columns do not reach across it.
+func (p *page) line(format string, args ...any) {
+	_ = p.tw.Flush() // an error shows again in the last flush
+	fmt.Fprintln(p.tw, oneLine(fmt.Sprintf(format, args...)))
+	_ = p.tw.Flush()
+}
+
+func (p *page) flush() error { return p.tw.Flush() }
+
+// cell is the text of one value; "-" stands for nothing.
+func (p *page) cell(v any) string {
+	switch v := v.(type) {
+	case time.Time:
+		return p.when(v)
+	case *time.Time:
+		if v == nil {
+			return "-"
+		}
+		return p.when(*v)
+	case rail.UUID:
+		if v.IsZero() {
+			return "-"
+		}
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	}
+	return orDash(oneLine(fmt.Sprint(v)))
+}
+
+// when is a time in UTC with its age.
+func (p *page) when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return stamp(t) + " (" + age(p.now.Sub(t)) + ")"
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// age says how long ago something was, or in how long it will be.
+func age(d time.Duration) string {
+	switch {
+	case d < -time.Second:
+		return "in " + span(-d)
+	case d < time.Second:
+		return "now"
+	}
+	return span(d) + " ago"
+}
+
+// span is a duration in its largest unit, two of them while they are small.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// oneLine keeps control characters, and with them whatever a terminal would obey,
+// out of the table.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || (r >= 0x7f && r < 0xa0) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// list keeps an empty list a list in JSON.
+func list[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
