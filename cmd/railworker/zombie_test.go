@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"briefrail/internal/pg/pgtest"
+	"briefrail/internal/rail"
+)
+
+// A worker is stopped in mid-build past its lease; another builds with the next
+// token and lands; the first is continued, its builder's answer lies ready, and its
+// write is refused.
+func TestZombieIsRefused(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	first, answered := newHeld(), make(chan struct{})
+	var zombie atomic.Pointer[rail.UUID]
+	builder := serve(t, func(ctx context.Context, w http.ResponseWriter, c call) {
+		if !zombie.CompareAndSwap(nil, &c.Run) {
+			answer(w, c)
+			return
+		}
+		first.script(ctx, w, c)
+		close(answered)
+	})
+	s := quick(db.DSN, builder.URL)
+	a := startWorker(t, s.with(settings{"WORKER_NAME": "a"}))
+	k := newKey()
+	tell(t, db.Pool, uploaded, k)
+	eventually(t, 20*time.Second, "a builds", func() bool { return builder.count() == 1 })
+	a.signal(syscall.SIGSTOP)
+	startWorker(t, s.with(settings{"WORKER_NAME": "b"}))
+	awaitStatus(t, db.Pool, k, "idle")
+	first.release()
+	<-answered
+	a.signal(syscall.SIGCONT)
+	run := *zombie.Load()
+	eventually(t, 10*time.Second, "the late write is noted", func() bool {
+		return peek[bool](t.Context(), db.Pool, `SELECT late_write_at IS NOT NULL FROM ops.matter_frame_runs WHERE run_id = $1`, run)
+	})
+	if o := one[string](t, db.Pool, `SELECT outcome FROM ops.matter_frame_runs WHERE run_id = $1`, run); o != "expired" {
+		t.Errorf("the zombie's run is %s", o)
+	}
+	eventually(t, 5*time.Second, "the run ended in a", func() bool { return a.metric(`rail_runs_total{outcome="fenced"}`) == 1 })
+	land, renew := a.metric(`rail_fence_rejections_total{write="land"}`), a.metric(`rail_fence_rejections_total{write="renew"}`)
+	if land+renew != 1 {
+		t.Errorf("rejections: land %v, renew %v", land, renew)
+	}
+	t.Logf("refused: land %v, renew %v", land, renew)
+	if n := one[int](t, db.Pool, `SELECT count(*) FROM ops.matter_frames f JOIN ops.matter_frame_runs r USING (run_id) WHERE r.worker = 'b' AND r.retry_of = $1`, run); n != 1 {
+		t.Errorf("%d frames of b", n)
+	}
+	if n := one[int](t, db.Pool, `SELECT count(*) FROM ops.matter_frames`); n != 1 {
+		t.Errorf("%d frames", n)
+	}
+	assertCurrent(t, db.Pool)
+	if !a.ready() {
+		t.Error("the zombie is not ready to work on")
+	}
+}
