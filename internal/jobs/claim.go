@@ -25,38 +25,58 @@ func ClaimCTE(lastClaim, highest string) string {
 	return strings.NewReplacer("{last_claim}", lastClaim, "{highest}", highest).Replace(claimCTE)
 }
 
-// The pick visits each firm once (a skip scan), looks into the heads of the queues
-// of the first firms only (4 x @slots of them have all the rows that can win, with
-// room for rows that other workers hold), ranks each row by how many builds its
-// firm would then have, and locks from the best downwards.
+// The pick visits each firm once (a skip scan that brings the head of the firm's
+// queue along: where it is ready, nothing more need be asked), ranks the firms by
+// what they run, asks for the last claim of those that can still be among the
+// first 4 x @slots (they have all the rows that can win, with room for rows that
+// other workers hold), ranks each of their rows by how many builds its firm would
+// then have, and locks from the best downwards.
+//
+// Its plan must not depend on statistics, which are always stale for a queue, nor
+// on the parameters, as the plan is made once for all of them: hence the grouping
+// instead of joins, the lateral look-ups by key that nothing can be joined to in
+// another way, and the arrays, which are planned as ten rows whatever the limits.
 const claimCTE = `
 WITH RECURSIVE firms AS (
-  (SELECT q.firm_id FROM ops.matter_frame_jobs q WHERE q.run_status = 'queued' ORDER BY q.firm_id LIMIT 1)
+  (SELECT q.firm_id, q.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(q.bucket) AS ready
+     FROM ops.matter_frame_jobs q
+    WHERE q.run_status = 'queued' AND q.firm_id >= coalesce(@only::uuid, '00000000-0000-0000-0000-000000000000')
+    ORDER BY q.firm_id, q.priority, q.queued_at LIMIT 1)
   UNION ALL
-  SELECT (SELECT q.firm_id FROM ops.matter_frame_jobs q
-           WHERE q.run_status = 'queued' AND q.firm_id > f.firm_id ORDER BY q.firm_id LIMIT 1)
-    FROM firms f WHERE f.firm_id IS NOT NULL
-), live AS (
-  SELECT firm_id, count(*) AS n FROM ops.matter_frame_jobs WHERE run_status = 'running' GROUP BY firm_id
+  SELECT n.firm_id, n.ready
+    FROM firms f CROSS JOIN LATERAL (
+      SELECT q.firm_id, q.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(q.bucket) AS ready
+        FROM ops.matter_frame_jobs q
+       WHERE q.run_status = 'queued' AND q.firm_id > f.firm_id
+       ORDER BY q.firm_id, q.priority, q.queued_at LIMIT 1) n
+   WHERE @only::uuid IS NULL
 ), candidates AS (
-  SELECT f.firm_id, coalesce(live.n, 0) AS running, {last_claim} AS last_claim
-    FROM firms f LEFT JOIN live ON live.firm_id = f.firm_id
-   WHERE f.firm_id IS NOT NULL AND (@only::uuid IS NULL OR f.firm_id = @only) AND (@per_firm::bigint = 0 OR coalesce(live.n, 0) < @per_firm)
-     AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL OR p.firm_id = f.firm_id)
+  SELECT u.firm_id, sum(u.running) AS running, bool_or(u.ready) AS ready
+    FROM (SELECT firm_id, 0 AS running, ready FROM firms
+          UNION ALL
+          SELECT firm_id, 1, NULL FROM ops.matter_frame_jobs WHERE run_status = 'running') u
+   GROUP BY u.firm_id
+), placed AS (
+  SELECT c.firm_id, c.running, rank() OVER (ORDER BY c.running) AS place
+    FROM candidates c
+   WHERE c.ready IS NOT NULL -- is queued
+     AND (@only::uuid IS NULL OR c.firm_id = @only) AND (@per_firm::bigint = 0 OR c.running < @per_firm)
+     AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL)
+     AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id = c.firm_id)
+     AND (c.ready OR EXISTS (SELECT 1 FROM (
+           SELECT q.not_before, q.bucket FROM ops.matter_frame_jobs q
+            WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
+            ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
+          WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket)))
 ), first_firms AS (
-  SELECT c.firm_id, c.running, c.last_claim
-    FROM candidates c CROSS JOIN LATERAL (
-      SELECT 1 FROM (
-        SELECT q.not_before, q.bucket FROM ops.matter_frame_jobs q
-         WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
-         ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
-       WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket) LIMIT 1) ready
-   ORDER BY c.running, c.last_claim NULLS FIRST, c.firm_id
+  SELECT f.firm_id, f.running, {last_claim} AS last_claim
+    FROM placed f WHERE f.place <= 4 * @slots::bigint
+   ORDER BY f.running, last_claim NULLS FIRST, f.firm_id
    LIMIT 4 * @slots::bigint
 ), ready AS (
-  SELECT c.firm_id, r.matter_id, c.running + r.nth AS rank, c.last_claim
+  SELECT c.firm_id, r.matter_id, c.running + r.nth AS rank, c.last_claim, r.priority, r.queued_at
     FROM first_firms c CROSS JOIN LATERAL (
-      SELECT s.matter_id, row_number() OVER (ORDER BY s.priority, s.queued_at) AS nth FROM (
+      SELECT s.matter_id, s.priority, s.queued_at, row_number() OVER (ORDER BY s.priority, s.queued_at) AS nth FROM (
         SELECT q.matter_id, q.priority, q.queued_at, q.not_before, q.bucket FROM ops.matter_frame_jobs q
          WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
          ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
@@ -65,12 +85,15 @@ WITH RECURSIVE firms AS (
    WHERE @per_firm::bigint = 0 OR c.running + r.nth <= @per_firm
 ), picked AS (
   SELECT j.firm_id, j.matter_id, j.requested_generation
-    FROM ready JOIN ops.matter_frame_jobs j ON j.firm_id = ready.firm_id AND j.matter_id = ready.matter_id
-   WHERE j.run_status = 'queued' AND j.not_before <= clock_timestamp()
-   ORDER BY ready.rank, ready.last_claim NULLS FIRST, ready.firm_id, j.priority, j.queued_at
+    FROM (SELECT * FROM ready ORDER BY rank, last_claim NULLS FIRST, firm_id, priority, queued_at) r
+   CROSS JOIN LATERAL (
+      SELECT j.firm_id, j.matter_id, j.requested_generation FROM ops.matter_frame_jobs j
+       WHERE j.firm_id = r.firm_id AND j.matter_id = r.matter_id AND j.not_before <= clock_timestamp()
+         -- not in the words of the queue's index, which would be read from its start
+         AND j.run_status || '' = 'queued'
+       LIMIT 1 FOR UPDATE SKIP LOCKED) j
    LIMIT least(@slots::bigint, CASE WHEN @total::bigint = 0 THEN @slots::bigint
-                                    ELSE greatest(0, @total - (SELECT coalesce(sum(n), 0) FROM live)) END)
-   FOR UPDATE OF j SKIP LOCKED
+     ELSE greatest(0, @total - (SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'running')) END)
 ), claimed AS (
   UPDATE ops.matter_frame_jobs j
      SET run_status = 'running', requested_generation = n.generation, claimed_generation = n.generation,
@@ -78,7 +101,9 @@ WITH RECURSIVE firms AS (
          attempts = j.attempts + 1
     -- a rewound row restarts above its runs, and so never poisons its batch
     FROM (SELECT p.firm_id, p.matter_id, greatest(p.requested_generation, coalesce({highest}, 0)) + 1 AS generation
-            FROM picked p) n
+            FROM (SELECT array_agg(firm_id) AS firms, array_agg(matter_id) AS matters, array_agg(requested_generation) AS requested
+                    FROM picked) a,
+                 unnest(a.firms, a.matters, a.requested) AS p (firm_id, matter_id, requested_generation)) n
    WHERE j.firm_id = n.firm_id AND j.matter_id = n.matter_id
   RETURNING j.firm_id, j.matter_id, j.claimed_generation AS generation, j.run_id, j.attempts, j.demands_owed,
             j.landed_generation, j.owed_since, j.priority
