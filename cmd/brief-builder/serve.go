@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -45,7 +46,7 @@ func serve(ctx context.Context, c *call) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	log.InfoContext(ctx, "serving", "listen", l.Addr().String(), "version", version, "delay", *slow)
+	log.LogAttrs(ctx, slog.LevelInfo, "serving", slog.String("listen", l.Addr().String()), slog.String("version", version), slog.Duration("delay", *slow))
 	handler := brief.NewServer(brief.ServerOptions{Pool: pool, Log: log, Delay: *slow}).Handler()
 	return serveUntil(ctx, l, handler)
 }
@@ -67,7 +68,9 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = srv.Close() // ends what is left; its callers will try again
 	}
-	<-ended
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }
 

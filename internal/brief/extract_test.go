@@ -58,8 +58,10 @@ func TestParties(t *testing.T) {
 		want []string
 	}{
 		{"caption with roles", caption, []string{"Alpha Water District=petitioner=Alpha", "Beta Board et al.=respondent=Beta Board,Beta"}},
-		{"contract", `Signed between Alpha Stores Ltd. ("Alpha" or the "Seller") and Beta Foods GmbH (the "Buyer").`,
-			[]string{"Alpha Stores Ltd.=seller=Alpha,Seller", "Beta Foods GmbH=buyer=Buyer"}},
+		{
+			"contract", `Signed between Alpha Stores Ltd. ("Alpha" or the "Seller") and Beta Foods GmbH (the "Buyer").`,
+			[]string{"Alpha Stores Ltd.=seller=Alpha,Seller", "Beta Foods GmbH=buyer=Buyer"},
+		},
 		{"respondents here", "It asked the Gamma Resources Board (GRB), respondents here, for a permit.", []string{"Gamma Resources Board=respondent=GRB"}},
 		{"other cases and terms are no parties", "See Texas v. New Mexico, 482 U. S. 124, 128 (1987). The Red River Compact (or Compact) and cubic feet per second (CFS) matter.", nil},
 	}
@@ -156,19 +158,31 @@ func TestChronology(t *testing.T) {
 	}{
 		{"reported cases are no events", "States differ, Oklahoma v. Texas, 258 U. S. 574, 580 (1922), as they do.", nil},
 		{"newspapers are no events", "Supplies are strained. See generally Author, A Drought, Herald, Oct. 3, 2011, p. 4.", nil},
-		{"an act dates what was enacted", "Congress approved it. See Act of Dec. 22, 1980, 94 Stat. 3305.",
-			[]string{"1980-12-22: Congress approved it. See Act of Dec. 22, 1980, 94 Stat. 3305."}},
-		{"the decision below", "The District Court granted judgment. See No. CIV–07, 2010 WL 2817220 (WD Okla., July 16, 2010).",
-			[]string{"2010-07-16: The District Court granted judgment. See No. CIV–07, 2010 WL 2817220 (WD Okla., July 16, 2010)."}},
-		{"the decision below, year only", "The Tenth Circuit affirmed. 656 F. 3d 1222, 1250 (2011).7 Then more.",
-			[]string{"2011: The Tenth Circuit affirmed. 656 F. 3d 1222, 1250 (2011).7"}},
-		{"docket line", "No. 11–889. Argued April 23, 2013—Decided June 13, 2013",
-			[]string{"2013-04-23: Argued April 23, 2013—Decided June 13, 2013", "2013-06-13: Argued April 23, 2013—Decided June 13, 2013"}},
-		{"date above an opinion", "[June 13, 2013]\n\nJUSTICE ALPHA delivered the opinion of the Court.",
-			[]string{"2013-06-13: [June 13, 2013]\n\nJUSTICE ALPHA delivered the opinion of the Court."}},
+		{
+			"an act dates what was enacted", "Congress approved it. See Act of Dec. 22, 1980, 94 Stat. 3305.",
+			[]string{"1980-12-22: Congress approved it. See Act of Dec. 22, 1980, 94 Stat. 3305."},
+		},
+		{
+			"the decision below", "The District Court granted judgment. See No. CIV–07, 2010 WL 2817220 (WD Okla., July 16, 2010).",
+			[]string{"2010-07-16: The District Court granted judgment. See No. CIV–07, 2010 WL 2817220 (WD Okla., July 16, 2010)."},
+		},
+		{
+			"the decision below, year only", "The Tenth Circuit affirmed. 656 F. 3d 1222, 1250 (2011).7 Then more.",
+			[]string{"2011: The Tenth Circuit affirmed. 656 F. 3d 1222, 1250 (2011).7"},
+		},
+		{
+			"docket line", "No. 11–889. Argued April 23, 2013—Decided June 13, 2013",
+			[]string{"2013-04-23: Argued April 23, 2013—Decided June 13, 2013", "2013-06-13: Argued April 23, 2013—Decided June 13, 2013"},
+		},
+		{
+			"date above an opinion", "[June 13, 2013]\n\nJUSTICE ALPHA delivered the opinion of the Court.",
+			[]string{"2013-06-13: [June 13, 2013]\n\nJUSTICE ALPHA delivered the opinion of the Court."},
+		},
 		{"a bare date says nothing", "3 March 2024\n\nDear all, the hall is warm.", nil},
-		{"sorted", "It ended in 2003. It began on 4 May 2001 and paused in May 2001.",
-			[]string{"2001-05: It began on 4 May 2001 and paused in May 2001.", "2001-05-04: It began on 4 May 2001 and paused in May 2001.", "2003: It ended in 2003."}},
+		{
+			"sorted", "It ended in 2003. It began on 4 May 2001 and paused in May 2001.",
+			[]string{"2001-05: It began on 4 May 2001 and paused in May 2001.", "2001-05-04: It began on 4 May 2001 and paused in May 2001.", "2003: It ended in 2003."},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestIngestIsOneFactADocument(t *testing.T) {
 func TestOneBadFileDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
 	db, key := newDB(t), newKey()
-	files := fstest.MapFS{"a.txt": {Data: []byte("Good.")}, "b.txt": {Data: []byte("b\x00d")}, "c.txt": {Data: []byte("Good too.")}}
+	files := fstest.MapFS{"a.txt": {Data: []byte("Good.")}, "b.txt": {Data: []byte("b\x00d")}, "c.txt": {Data: []byte("Good too.")}, "d\n.txt": {Data: []byte("x")}}
 	done := 0
 	got, err := Ingest(t.Context(), db.Pool, key, files, IngestOptions{Done: func(Ingested) { done++ }})
 	if !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "b.txt") || outcomes(got) != "added added" || done != 2 {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -92,6 +93,9 @@ func mediaType(name string) string {
 
 // Read reads and normalises one file.
 func (r *Reader) Read(ctx context.Context, fsys fs.FS, name string) (Document, error) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return Document{}, fmt.Errorf("read %q: %w: its name is not plain text", name, ErrUnreadable)
+	}
 	body, err := readLimited(fsys, name)
 	if err != nil {
 		return Document{}, fmt.Errorf("read %q: %w", name, err)

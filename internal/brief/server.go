@@ -79,21 +79,26 @@ func (s *Server) build(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(answer); err != nil {
-		s.o.Log.WarnContext(r.Context(), "answer not sent", "run_id", req.Run, "err", err)
+		s.o.Log.LogAttrs(r.Context(), slog.LevelWarn, "answer not sent", append(ids(req), slog.Any("err", err))...)
 		return
 	}
-	s.o.Log.InfoContext(r.Context(), "brief built", append(ids(req), "bytes", len(answer), "duration", time.Since(started))...)
+	s.o.Log.LogAttrs(r.Context(), slog.LevelInfo, "brief built",
+		append(ids(req), slog.Int("bytes", len(answer)), slog.Duration("duration", time.Since(started)))...)
 }
 
-func ids(req Request) []any {
-	return []any{"firm_id", req.Key.Firm, "matter_id", req.Key.Matter, "generation", req.Generation, "run_id", req.Run, "attempt", req.Attempt}
+func ids(req Request) []slog.Attr {
+	return []slog.Attr{
+		slog.String("firm_id", req.Key.Firm.String()), slog.String("matter_id", req.Key.Matter.String()),
+		slog.Int64("generation", req.Generation), slog.String("run_id", req.Run.String()), slog.Int64("attempt", req.Attempt),
+	}
 }
 
 // answer builds one Brief. A panic is an error of this one matter.
 func (s *Server) answer(ctx context.Context, req Request) (body []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.o.Log.ErrorContext(ctx, "build panicked", append(ids(req), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
+			s.o.Log.LogAttrs(ctx, slog.LevelError, "build panicked",
+				append(ids(req), slog.String("err", pg.Text(fmt.Errorf("panic: %v", p), 200)), slog.String("stack", string(debug.Stack())))...)
 			body, err = nil, fmt.Errorf("build %s: internal error", req.Key)
 		}
 	}()
@@ -148,7 +153,8 @@ func (s *Server) fail(ctx context.Context, w http.ResponseWriter, req Request, e
 	status, code, field := classify(err)
 	var f failure
 	f.Error.Code, f.Error.Field, f.Error.Message = code, field, pg.Text(err, 500)
-	s.o.Log.WarnContext(ctx, "build refused", append(ids(req), "status", status, "err", f.Error.Message)...)
+	s.o.Log.LogAttrs(ctx, slog.LevelWarn, "build refused",
+		append(ids(req), slog.Int("status", status), slog.String("err", f.Error.Message))...)
 	body, jsonErr := json.Marshal(f)
 	if jsonErr != nil {
 		body = []byte(`{"error":{"code":"internal"}}`)

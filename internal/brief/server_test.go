@@ -3,6 +3,7 @@ package brief
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -221,7 +222,7 @@ func TestFlightsShareOneBuild(t *testing.T) {
 		}
 		other := testRequest()
 		other.Generation++
-		if _, err := f.do(t.Context(), other, build); err != errOtherRequest {
+		if _, err := f.do(t.Context(), other, build); !errors.Is(err, errOtherRequest) {
 			t.Errorf("another request under the same run_id: %v", err)
 		}
 		time.Sleep(keepAnswers)
@@ -257,12 +258,14 @@ func TestFlightEndsWithItsLastWaiter(t *testing.T) {
 		stopFirst()
 		synctest.Wait()
 		select {
-		case <-ended:
-			t.Error("the build ended with its first waiter")
+		case err := <-ended:
+			t.Errorf("the build ended with its first waiter: %v", err)
 		default:
 		}
 		stopSecond()
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 		synctest.Wait()
 		if len(f.byRun) != 0 || f.bytes != 0 {
 			t.Errorf("%d flights are left", len(f.byRun))
