@@ -92,7 +92,7 @@ func Release(ctx context.Context, db pg.DB, c jobs.Claim, f Failure, delay time.
 func endArgs(c jobs.Claim, f Failure, outcome string) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"firm": c.Key.Firm, "matter": c.Key.Matter, "generation": c.Token.Generation, "run": c.Token.Run,
-		"outcome": outcome, "kind": f.Kind, "error": f.Text, "preview": f.Preview, "hash": f.Hash,
+		"outcome": outcome, "kind": f.Kind, "error": tidy(f.Text), "preview": f.Preview[:min(len(f.Preview), 2048)], "hash": f.Hash,
 		"model_calls": f.Usage.ModelCalls, "tokens": f.Usage.Tokens, "cost_usd": decimal(f.Usage.CostUSD),
 	}
 }
