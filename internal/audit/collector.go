@@ -109,8 +109,8 @@ func (c *Collector) read() reading {
 	if !c.cached.at.IsZero() && time.Since(c.cached.at) < c.opts.CacheFor {
 		return c.cached
 	}
-	// bounded clean-up of a kind: a scrape hands over no context, and this one ends
-	// by itself soon after the statements' own timeout.
+	// A scrape hands over no context. Like that of bounded clean-up this one ends by
+	// itself, soon after the statements' own timeout.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.Timeout)
 	defer cancel()
 	r := c.look(ctx)

@@ -13,8 +13,8 @@ import (
 	"briefrail/internal/pg"
 )
 
-// window is how far back the frequent checks look: many turns, so that what one
-// missed the next one finds, and nothing is a violation for less than an hour.
+// window is how far back the frequent checks look: many turns, so that a
+// violation stays in sight for as long as an alarm and a person need.
 const window = time.Hour
 
 // schedule is what Run found last. Recent and whole are kept apart: what the whole
@@ -121,13 +121,14 @@ func (c *Collector) keepRecent(found map[string]Finding) {
 	c.recent, c.recentAt = found, time.Now()
 }
 
-// keepWhole sets the next whole check; one that failed in part is soon repeated.
+// keepWhole sets the next whole check, which is soon where something was found or
+// could not be seen: a repair must not stay red for an hour.
 func (c *Collector) keepWhole(found map[string]Finding) {
 	c.findings.Lock()
 	defer c.findings.Unlock()
 	c.whole, c.nextWhole = found, time.Now().Add(c.opts.WholeEvery)
 	for _, f := range found {
-		if f.Err != "" {
+		if !f.Healthy() {
 			c.nextWhole = time.Now().Add(min(c.opts.WholeEvery, 5*c.opts.CheckEvery))
 		}
 	}

@@ -53,8 +53,12 @@ const factFilter = `
 
 // Outbox lists facts with their verdicts, the latest recorded first.
 func Outbox(ctx context.Context, db pg.DB, f FactFilter) ([]FactRow, error) {
-	rows, err := list[FactRow](ctx, db, factSQL+factFilter+` ORDER BY o.recorded_at DESC, o.seq DESC LIMIT $7`,
-		f.Firm, f.Matter, f.Name, f.Verdict, f.Undecided, optional(f.Since), orDefault(f.Limit))
+	limit := orDefault(f.Limit)
+	bounded := !f.Firm.IsZero() || !f.Since.IsZero()
+	rows, err := widening(bounded, f.Since, limit, func(since *time.Time) ([]FactRow, error) {
+		return list[FactRow](ctx, db, factSQL+factFilter+` ORDER BY o.recorded_at DESC, o.seq DESC LIMIT $7`,
+			f.Firm, f.Matter, f.Name, f.Verdict, f.Undecided, since, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("audit.Outbox: %w", err)
 	}

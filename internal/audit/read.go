@@ -79,3 +79,25 @@ func one[T any](ctx context.Context, db pg.DB, sql string, args ...any) (v T, er
 	}
 	return v, err
 }
+
+// widening lists the newest rows of a table whose only order by time is a summary:
+// it asks for the last hour, then the last day, then all, until limit rows are
+// there. A list that is bounded already is asked for once.
+func widening[T any](bounded bool, since time.Time, limit int, read func(since *time.Time) ([]T, error)) ([]T, error) {
+	if !bounded {
+		for _, back := range []time.Duration{time.Hour, 24 * time.Hour} {
+			from := time.Now().Add(-back)
+			if rows, err := read(&from); err != nil || len(rows) >= limit {
+				return rows, err
+			}
+		}
+	}
+	return read(optional(since))
+}
+
+func optional(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -89,24 +89,23 @@ type RunFilter struct {
 	Limit   int       // 0 for 50
 }
 
+const runFilter = `
+ WHERE ($1::uuid IS NULL OR firm_id = $1) AND ($2::uuid IS NULL OR matter_id = $2) AND ($3 = '' OR outcome = $3)
+   AND ($4 = '' OR worker = $4) AND (NOT $5::bool OR late_write_at IS NOT NULL)
+   AND started_at >= coalesce($6::timestamptz, '-infinity')
+ ORDER BY started_at DESC, generation DESC LIMIT $7`
+
 // Runs lists attempts, the latest started first.
 func Runs(ctx context.Context, db pg.DB, f RunFilter) ([]RunRow, error) {
-	rows, err := list[RunRow](ctx, db, runSQL+`
- WHERE ($1::uuid IS NULL OR firm_id = $1) AND ($2::uuid IS NULL OR matter_id = $2) AND ($3 = '' OR outcome = $3)
-   AND ($4 = '' OR worker = $4) AND (NOT $5::bool OR late_write_at IS NOT NULL) AND started_at >= coalesce($6::timestamptz, '-infinity')
- ORDER BY started_at DESC, generation DESC LIMIT $7`,
-		f.Firm, f.Matter, f.Outcome, f.Worker, f.Late, optional(f.Since), orDefault(f.Limit))
+	limit := orDefault(f.Limit)
+	bounded := !f.Firm.IsZero() || !f.Since.IsZero()
+	rows, err := widening(bounded, f.Since, limit, func(since *time.Time) ([]RunRow, error) {
+		return list[RunRow](ctx, db, runSQL+runFilter, f.Firm, f.Matter, f.Outcome, f.Worker, f.Late, since, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("audit.Runs: %w", err)
 	}
 	return rows, nil
-}
-
-func optional(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // ReadRun reads one attempt; ErrNotFound where there is none of that id.
