@@ -112,7 +112,7 @@ func soundness() map[string]string {
 			SELECT firm_id, matter_id, count(*) AS n FROM ops.matter_frame_runs WHERE outcome = 'landed' GROUP BY 1, 2) l
 			WHERE n > (SELECT count(*) FROM ops.domain_event_outbox o JOIN ops.trigger_receipts r USING (event_id)
 				WHERE o.firm_id = l.firm_id AND o.matter_id = l.matter_id AND r.verdict = 'demanded')`,
-		"runs without end": `SELECT count(*) FROM ops.matter_frame_runs WHERE outcome = 'running'`,
+		"runs without end":            `SELECT count(*) FROM ops.matter_frame_runs WHERE outcome = 'running'`,
 		"changes of an ended outcome": `SELECT last_value FROM ops.run_outcome_refusals`,
 	}
 }

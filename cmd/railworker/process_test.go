@@ -220,4 +220,3 @@ func output(t testing.TB, s settings, args ...string) (code int, text string) {
 	code = p.await(t, 30*time.Second)
 	return code, p.log.String()
 }
-

@@ -17,8 +17,8 @@ import (
 
 // attempt is the life of one claim. ctx ends when the token is lost, the lease
 // lapses, or the grace of a stop is over; its cause says which.
-func (r *Runner) attempt(ctx context.Context, c Claimed) {
-	a := &attempt{r: r, c: c, started: time.Now()}
+func (r *Runner) attempt(ctx, work context.Context, c Claimed) {
+	a := &attempt{r: r, c: c, work: work, started: time.Now()}
 	frame, usage, err := a.build(ctx)
 	a.usage = usage
 	if err == nil {
@@ -33,6 +33,7 @@ func (r *Runner) attempt(ctx context.Context, c Claimed) {
 type attempt struct {
 	r       *Runner
 	c       Claimed
+	work    context.Context // the worker's own: ends when the grace of a stop is over
 	started time.Time
 	usage   Usage
 	// how it ended, for metrics and the one line in the log
@@ -59,22 +60,24 @@ func (a *attempt) build(ctx context.Context) (Frame, Usage, error) {
 	})
 	if err != nil && build.Err() != nil {
 		// why the context ended says more than how the builder took it
-		return Frame{}, usage, errors.Join(context.Cause(build), err)
+		err = errors.Join(context.Cause(build), err)
 	}
 	if !a.canary() {
-		a.r.builderSaid(ctx, a.c.Key, err)
+		a.r.builderSaid(ctx, a.c.Claim, err)
 	}
 	return frame, usage, err
 }
 
 // land checks the frame and lands it. From here on only the loss of the token ends
-// the attempt: what may have landed is never given up for a stop.
+// the attempt: what may have landed is never given up for a stop, nor a frame
+// thrown away because a lease ran out while the database was away. The token
+// decides, never the clock.
 func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
 	checked, err := frames.Check(f.JSON, a.r.opts.MaxFrame)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := untilTokenLost(ctx)
+	ctx, cancel := untilTokenLost(ctx, a.work)
 	defer cancel()
 	out, err := LandSettled(ctx, a.r.db, Landing{
 		Claim: a.c.Claim, Frame: f, Digest: checked.Digest, Usage: u, Quiet: a.r.opts.Quiet,
@@ -91,19 +94,20 @@ func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
 	return nil
 }
 
-// untilTokenLost outlives a stop by the time that a landing under way needs; the
-// loss of the token or of the lease ends it at once.
-func untilTokenLost(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilTokenLost outlives a stop by the time that a landing under way needs, and
+// the lease; the loss of the token ends it at once.
+func untilTokenLost(ctx, work context.Context) (context.Context, context.CancelFunc) {
 	land, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); !errors.Is(cause, errStopping) {
+	lost := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); errors.Is(cause, errTokenLost) {
 			cancel(cause)
-			return
 		}
+	})
+	stop := context.AfterFunc(work, func() {
 		late := time.AfterFunc(stopLanding, func() { cancel(errStopping) })
 		context.AfterFunc(land, func() { late.Stop() })
 	})
-	return land, func() { stop(); cancel(nil) }
+	return land, func() { lost(); stop(); cancel(nil) }
 }
 
 // stopLanding is how long a landing may still take once the grace of a stop is
@@ -192,6 +196,11 @@ func (a *attempt) release(ctx context.Context, f Failure, delay time.Duration) e
 func (a *attempt) refused(ctx context.Context, write string) {
 	if write == "" {
 		write = "fail"
+	}
+	if o, err := Outcome(ctx, a.r.db, a.c.Token.Run); err == nil && o == "landed" {
+		// it had landed, and the answer was lost in a stop: nobody was refused
+		a.outcome, a.kind, a.err = o, "", nil
+		return
 	}
 	a.outcome, a.kind = "fenced", "fenced"
 	a.r.metrics.rejections.WithLabelValues(write).Inc()

@@ -15,7 +15,7 @@ func failing(class BuildClass, kind string) error { return &BuildError{Class: cl
 func TestBuilderAtFaultPausesAndProbesOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHealth()
-		if !h.said(anyKey(), failing(Unavailable, KindAuth)) {
+		if !h.said(anyKey(), rail.NewUUID(), failing(Unavailable, KindAuth)) {
 			t.Fatal("not paused by 401")
 		}
 		if probe, paused := h.mayProbe(); probe || !paused {
@@ -28,7 +28,12 @@ func TestBuilderAtFaultPausesAndProbesOneAtATime(t *testing.T) {
 		if probe, paused := h.mayProbe(); probe || !paused {
 			t.Fatal("two probes at once")
 		}
-		if !h.said(anyKey(), failing(Unavailable, KindAuth)) {
+		probe := rail.NewUUID()
+		h.probeIs(probe)
+		if h.said(anyKey(), rail.NewUUID(), failing(Unavailable, KindAuth)) {
+			t.Fatal("a build from before the pause made it longer")
+		}
+		if !h.said(anyKey(), probe, failing(Unavailable, KindAuth)) {
 			t.Fatal("a failed probe did not pause again")
 		}
 		time.Sleep(firstPause)
@@ -39,7 +44,7 @@ func TestBuilderAtFaultPausesAndProbesOneAtATime(t *testing.T) {
 		if probe, _ := h.mayProbe(); !probe {
 			t.Fatal("no second probe")
 		}
-		if h.said(anyKey(), nil); h.isPaused() {
+		if h.said(anyKey(), rail.NewUUID(), nil); h.isPaused() {
 			t.Fatal("a good answer did not end the pause")
 		}
 	})
@@ -50,12 +55,12 @@ func TestSameTransientErrorOnFiveMattersPauses(t *testing.T) {
 	h := newHealth()
 	k := anyKey()
 	for range 20 {
-		if h.said(k, failing(Transient, KindHTTP5xx)) {
+		if h.said(k, rail.NewUUID(), failing(Transient, KindHTTP5xx)) {
 			t.Fatal("one bad matter paused everybody")
 		}
 	}
 	for i := range sameErrorRow - 1 {
-		if paused, last := h.said(anyKey(), failing(Transient, KindHTTP5xx)), i == sameErrorRow-2; paused != last {
+		if paused, last := h.said(anyKey(), rail.NewUUID(), failing(Transient, KindHTTP5xx)), i == sameErrorRow-2; paused != last {
 			t.Fatalf("after %d matters: paused %v", i+2, paused)
 		}
 	}
@@ -65,27 +70,36 @@ func TestErrorsOfTheMatterKeepTheBuilderTrusted(t *testing.T) {
 	t.Parallel()
 	h := newHealth()
 	for range 10 {
-		h.said(anyKey(), failing(Transient, KindTimeout))
-		if h.said(anyKey(), failing(Permanent, KindHTTP4xx)); h.isPaused() {
+		h.said(anyKey(), rail.NewUUID(), failing(Transient, KindTimeout))
+		if h.said(anyKey(), rail.NewUUID(), failing(Permanent, KindHTTP4xx)); h.isPaused() {
 			t.Fatal("a builder that answers was paused")
 		}
 	}
 	for i := range 10 { // no single kind five times in a row
 		kind := []string{KindTimeout, KindHTTP5xx}[i%2]
-		if h.said(anyKey(), failing(Transient, kind)) {
+		if h.said(anyKey(), rail.NewUUID(), failing(Transient, kind)) {
 			t.Fatal("mixed errors count as the same one")
 		}
 	}
 }
 
-// A probe whose worker never reports back must not stop probing for ever.
-func TestForgottenProbeIsTakenOver(t *testing.T) {
+// A probe that was not used, or that we ended ourselves, is given back; however
+// long one takes, there is no second beside it.
+func TestProbeIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHealth()
-		h.said(anyKey(), failing(Unavailable, KindHTML))
+		h.said(anyKey(), rail.NewUUID(), failing(Unavailable, KindHTML))
 		time.Sleep(firstPause)
-		h.mayProbe()
-		time.Sleep(probeTakeover + firstPause)
+		for i, back := range []func(rail.UUID){h.probeIs, func(run rail.UUID) { h.probeIs(run); h.saidNothing(run) }} {
+			if probe, _ := h.mayProbe(); !probe {
+				t.Fatalf("no probe %d", i)
+			}
+			time.Sleep(time.Hour)
+			if probe, _ := h.mayProbe(); probe {
+				t.Fatalf("a second probe beside probe %d", i)
+			}
+			back([]rail.UUID{{}, rail.NewUUID()}[i])
+		}
 		if probe, _ := h.mayProbe(); !probe {
 			t.Fatal("no further probe")
 		}

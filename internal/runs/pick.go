@@ -68,11 +68,17 @@ func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions) ([]Claimed, t
 	return claimed, due, nil
 }
 
-// probeSettled gives an unused probe back: none was won, or only the canary.
+// probeSettled names the probing build, or gives an unused probe back: none was
+// won, or only the canary, which says nothing of the builder.
 func (r *Runner) probeSettled(claimed []Claimed, o ClaimOptions) {
-	if o.Only.IsZero() && (len(claimed) == 0 || claimed[0].Key == rail.Canary()) && r.health.isPaused() {
-		r.health.probeUnused()
+	if !o.Only.IsZero() {
+		return
 	}
+	var run rail.UUID
+	if len(claimed) > 0 && claimed[0].Key != rail.Canary() {
+		run = claimed[0].Token.Run
+	}
+	r.health.probeIs(run)
 }
 
 // claimFailed counts it. A claim whose answer was lost may have been won: then its

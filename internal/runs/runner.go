@@ -167,6 +167,7 @@ func (r *Runner) pick(ctx, work context.Context, scan *scanner) (won, wanted int
 	}
 	claimed, due, err := r.claim(ctx, wanted, o)
 	if err != nil {
+		r.probeSettled(nil, o)
 		r.claimFailed(ctx, err)
 		return 0, wanted, next, err
 	}
@@ -174,7 +175,7 @@ func (r *Runner) pick(ctx, work context.Context, scan *scanner) (won, wanted int
 	r.metrics.claims.WithLabelValues("won").Add(float64(len(claimed)))
 	scan.saw(len(claimed) == wanted)
 	for _, c := range claimed {
-		r.start(stopped(ctx, work), c)
+		r.start(stopped(ctx, work), work, c)
 	}
 	if due > 0 {
 		next = min(next, due)
@@ -206,12 +207,12 @@ func stopped(ctx, work context.Context) context.Context {
 	return over
 }
 
-func (r *Runner) start(work context.Context, c Claimed) {
-	ctx, cancel := context.WithCancelCause(work)
+func (r *Runner) start(ctx, work context.Context, c Claimed) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	r.live.add(c, cancel)
 	r.builds.Go(func() {
 		defer cancel(nil)
 		defer r.live.remove(c.Token.Run)
-		r.attempt(ctx, c)
+		r.attempt(ctx, work, c)
 	})
 }
