@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"briefrail/internal/brief"
+	"briefrail/internal/rail"
+)
+
+const demoAbout = `Starts a PostgreSQL that is thrown away at the end, two workers and a build service,
+and shows with them what the rail promises:
+
+  1  documents land together: as many facts, one job, one frame
+  2  two people ask during one build: no second build beside it, one follow-up
+  3  a worker hangs, loses its job to another, wakes up and writes: refused
+
+Everything it shows is read from the rows. It ends all it started. The exit code is
+0 only when everything held. It needs no configuration and touches no other database.`
+
+// demoOptions are the flags of the demo.
+type demoOptions struct {
+	docs    string // folder of the person's own documents; empty: the project's
+	keep    bool
+	plain   bool
+	workers int
+}
+
+// The pace of the demo: slow enough to watch, short enough to be done soon.
+const (
+	demoBuild    = 3 * time.Second // artificial length of a build
+	demoLease    = 4 * time.Second
+	demoSettle   = 1500 * time.Millisecond
+	demoPause    = 1500 * time.Millisecond // for the reader, between scenes on a terminal
+	demoPatience = 60 * time.Second        // for anything that should have happened by then
+	maxWorkers   = 9
+)
+
+func (a *app) demoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{Use: "demo", Short: "Show the rail at work on a PostgreSQL of its own", Long: demoAbout, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), o) }}
+	cmd.Flags().StringVar(&o.docs, "docs", "", "`folder` of your own PDF and text files to use as the documents")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "stay up afterwards, to look around, until Ctrl-C")
+	cmd.Flags().BoolVar(&o.plain, "plain", false, "print changes as lines, as into a pipe; no colour")
+	cmd.Flags().IntVar(&o.workers, "workers", 2, "workers to start, 2 to 9")
+	return cmd
+}
+
+// demo is one performance: the stage, what is shown, and the story's state.
+type demo struct {
+	*app
+	opts   demoOptions
+	screen *screen
+	stage  *stage
+	key    rail.Key
+	docs   []brief.Document
+	pages  map[rail.UUID][]string // of each stored document, to check quotes against
+	seen   ticket
+	names  map[rail.UUID]string // worker of each run
+}
+
+func (a *app) demo(ctx context.Context, o demoOptions) error {
+	if o.workers < 2 || o.workers > maxWorkers {
+		return fail(exitUsage, "--workers %d: the story needs 2 to %d", o.workers, maxWorkers)
+	}
+	// A terminal that is closed and a pipe that breaks end it as Ctrl-C does: in order.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
+	defer stop()
+	d := &demo{app: a, opts: o, screen: a.newScreen(o.plain), key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()},
+		pages: map[rail.UUID][]string{}, names: map[rail.UUID]string{}}
+	err := d.perform(ctx)
+	if ctx.Err() != nil {
+		return errors.New("interrupted; everything that was started has been ended")
+	}
+	return err
+}
+
+func (d *demo) perform(ctx context.Context) (err error) {
+	begun := time.Now()
+	programs, err := findPrograms()
+	if err != nil {
+		return err
+	}
+	d.screen.title("The rail on a PostgreSQL of its own")
+	if d.docs, err = d.readDocuments(ctx); err != nil {
+		return err
+	}
+	if d.stage, err = raise(ctx, programs, d.opts.workers, d.screen); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stage.strike()) }()
+	if err := d.scenes(ctx); err != nil {
+		d.screen.breakOff()
+		return d.stage.withLogs(ctx, err)
+	}
+	held := d.verdict(time.Since(begun))
+	if d.opts.keep {
+		d.lookAround(ctx)
+	}
+	return held
+}
+
+func (d *demo) scenes(ctx context.Context) error {
+	for _, scene := range []func(context.Context) error{d.together, d.twoPeople, d.zombie, d.sum} {
+		if err := scene(ctx); err != nil {
+			return err
+		}
+		if err := d.screen.pause(ctx, demoPause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdict tells the end of it, and is an error unless everything held.
+func (d *demo) verdict(took time.Duration) error {
+	s := d.screen
+	if s.failed == 0 {
+		s.line("%s", s.paint(styleGood, fmt.Sprintf("All %d checks held. It took %d seconds.", s.checked, int(took.Seconds()+0.5))))
+		s.line("")
+		return nil
+	}
+	s.line("%s", s.paint(styleBad, fmt.Sprintf("%d of %d checks did not hold.", s.failed, s.checked)))
+	s.line("")
+	return fail(exitError, "%d of %d checks did not hold", s.failed, s.checked)
+}
+
+// lookAround leaves everything up until the person ends it.
+func (d *demo) lookAround(ctx context.Context) {
+	s := d.screen
+	s.title("It is still up. Look around:")
+	s.line("  psql '%s'", d.stage.dsn)
+	s.line("  RAIL_DATABASE_URL='%s' \\", d.stage.dsn)
+	s.line("    %s explain %s", d.stage.programs["railctl"], d.key)
+	for _, w := range d.stage.workers {
+		s.line("  curl http://%s/metrics    (worker %s)", w.listen, w.name)
+	}
+	s.line("  less %s/*.log", d.stage.dir)
+	s.line("")
+	s.line("  Ctrl-C ends all of it and removes %s.", d.stage.dir)
+	<-ctx.Done()
+}
