@@ -66,18 +66,19 @@ func explainTable(p *page, e audit.Explanation) {
 		p.row("State", e.Job.Status)
 		p.row("Token", tokenText(e.Job))
 	}
-	p.line("\nNow:")
+	p.section("Now:")
 	for _, n := range e.Now {
 		p.line("  %s", n)
 	}
-	p.line("\nWhat happened:")
+	p.section("What happened:")
 	if e.Truncated {
 		p.line("  … older entries left out (--limit)")
 	}
 	for _, t := range e.Timeline {
-		p.row("  "+stamp(t.At), age(e.At.Sub(t.At)), string(t.Kind), t.Text)
+		kind := strings.ReplaceAll(string(t.Kind), "_", " ")
+		p.row("  "+stamp(t.At), age(e.At.Sub(t.At)), kind, strings.TrimPrefix(t.Text, kind+" "))
 	}
-	p.line("\nNext: %s", e.Next)
+	p.section("Next: %s", e.Next)
 }
 
 func headline(p *page, e audit.Explanation) string {
@@ -120,9 +121,9 @@ func eventTable(p *page, e audit.EventExplanation) {
 	p.row("Occurred", f.OccurredAt)
 	p.row("Recorded", f.RecordedAt)
 	p.row("Verdict", verdictText(f))
-	p.line("\nWhat happened:")
+	p.section("What happened:")
 	for _, n := range e.Now {
 		p.line("  %s", n)
 	}
-	p.line("\nNext: %s", e.Next)
+	p.section("Next: %s", e.Next)
 }

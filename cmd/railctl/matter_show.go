@@ -71,7 +71,7 @@ func (m matterShown) table(p *page) {
 		p.row(f.Generation, f.BuiltAt, f.BuilderVersion, f.SchemaVersion, fmt.Sprintf("%d B", f.Bytes), f.RunID)
 	}
 	if m.Content != nil {
-		p.line("\n%s", m.Content)
+		p.section("%s", m.Content)
 	}
 }
 

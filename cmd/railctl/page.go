@@ -37,6 +37,12 @@ func (p *page) line(format string, args ...any) {
 	_ = p.tw.Flush()
 }
 
+// section is line after an empty one.
+func (p *page) section(format string, args ...any) {
+	p.line("")
+	p.line(format, args...)
+}
+
 func (p *page) flush() error { return p.tw.Flush() }
 
 // cell is the text of one value; "-" stands for nothing.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,13 +96,13 @@ func (s *session) await(ctx context.Context, k rail.Key, end time.Time, w *work)
 // become the first demand.
 func (s *session) look(ctx context.Context, k rail.Key) (out awaited, err error) {
 	out.Key = k
-	undecided, err := audit.OutboxCount(ctx, s.pool, audit.FactFilter{Firm: k.Firm, Matter: k.Matter, Undecided: true})
+	undecided, err := s.undecided(ctx, k)
 	if err != nil {
 		return out, err
 	}
 	j, err := audit.ReadJob(ctx, s.pool, k)
 	switch {
-	case errors.Is(err, audit.ErrNotFound) && undecided > 0:
+	case errors.Is(err, audit.ErrNotFound) && undecided:
 		out.State = "undecided"
 		return out, nil
 	case errors.Is(err, audit.ErrNotFound):
@@ -111,10 +112,17 @@ func (s *session) look(ctx context.Context, k rail.Key) (out awaited, err error)
 	}
 	out.State, out.Landed = j.Status, j.Landed
 	switch {
-	case j.Status == "idle" && undecided > 0:
+	case j.Status == "idle" && undecided:
 		out.State = "undecided"
 	case j.Status == "idle":
 		out.State = "current"
 	}
 	return out, nil
+}
+
+// undecided reports whether a fact that may become demand waits for the trigger.
+// The rail's own facts wait as well, but never become any.
+func (s *session) undecided(ctx context.Context, k rail.Key) (bool, error) {
+	facts, err := audit.Outbox(ctx, s.pool, audit.FactFilter{Firm: k.Firm, Matter: k.Matter, Undecided: true, Limit: 1000})
+	return slices.ContainsFunc(facts, func(f audit.FactRow) bool { return !rail.OwnFact(rail.EventName(f.Name)) }), err
 }

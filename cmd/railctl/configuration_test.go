@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestConfigShowHidesSecretsAndTellsOrigins(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rail.yaml")
+	if err := os.WriteFile(file, []byte("settle: {quiet: 2s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, env: []string{"RAIL_DATABASE_URL=" + nobody}}
+	shown := decode[[]settingShown](r, "config.show", "config", "show", "--config", file, "--timeout", "7s")
+	got := map[string]settingShown{}
+	for _, s := range shown {
+		got[s.Setting] = s
+	}
+	for key, want := range map[string]settingShown{
+		"settle.quiet":               {"settle.quiet", "2s", file + ":1"},
+		"database.statement_timeout": {"database.statement_timeout", "7s", "flag --database-statement-timeout"},
+		"log.level":                  {"log.level", "info", "default"},
+	} {
+		if got[key] != want {
+			t.Errorf("%s: %+v, want %+v", key, got[key], want)
+		}
+	}
+	if u := got["database.url"]; strings.Contains(u.Value, "hunter2") || u.Origin != "environment RAIL_DATABASE_URL" {
+		t.Errorf("database.url %+v", u)
+	}
+	if out := r.ok("config", "show"); !strings.HasPrefix(out, "SETTING") || strings.Contains(out, "hunter2") {
+		t.Errorf("show: %s", out)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		env  []string
+		args []string
+		code int
+		says string
+	}{
+		{nil, nil, exitOK, "is valid"},
+		{[]string{"RAIL_SETTLE_QUIET=15"}, nil, exitUsage, "settle.quiet"},
+		{[]string{"RAIL_LEASE_DURATION=15mm"}, nil, exitUsage, "lease.duration"},
+		{nil, []string{"--for", "railworker"}, exitUsage, "database.url"},
+		{nil, []string{"--for", "teapot"}, exitUsage, "--for"},
+		{[]string{"RAIL_DATABASE_URL=" + nobody, "RAIL_BUILDER_HTTP_URL=http://builder"}, []string{"--for", "railworker"}, exitOK, "railworker is valid"},
+	} {
+		got := call(t, c.env, append([]string{"config", "validate"}, c.args...)...)
+		if got.code != c.code || !strings.Contains(got.out+got.err, c.says) {
+			t.Errorf("%v %v: exit %d: %s%s", c.env, c.args, got.code, got.out, got.err)
+		}
+	}
+}
+
+func TestTextsThatNeedNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"| `lease.duration` |", []string{"config", "reference"}},
+		{"railctl dev (go", []string{"version"}},
+		{"railctl dev", []string{"--version"}},
+		{"complete -o", []string{"completion", "bash"}},
+		{"#compdef railctl", []string{"completion", "zsh"}},
+		{"every change", []string{"help"}},
+	} {
+		got := call(t, []string{"RAIL_DATABASE_URL="}, c.args...)
+		if got.code != exitOK || !strings.Contains(strings.ToLower(got.out), strings.ToLower(c.says)) {
+			t.Errorf("%v: exit %d: %.300s%s", c.args, got.code, got.out, got.err)
+		}
+	}
+}
+
+// A flag for the connection string would be readable by everybody.
+func TestNoFlagTakesASecret(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--database-url", "--dsn", "--password"} {
+		if got := call(t, nil, "status", flag, nobody); got.code != exitUsage || !strings.Contains(got.err, "unknown flag") {
+			t.Errorf("%s: exit %d: %s", flag, got.code, got.err)
+		}
+	}
+}
