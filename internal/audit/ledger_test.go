@@ -87,7 +87,11 @@ func (l *ledger) land(c runs.Claimed) error {
 // itself recorded.
 func (l *ledger) build(k rail.Key) runs.Claimed {
 	l.t.Helper()
-	l.fact(k, "document.uploaded")
+	name := "document.uploaded"
+	if k == rail.Canary() {
+		name = string(rail.CanaryFact)
+	}
+	l.fact(k, name)
 	l.decide()
 	c := l.claim("w1")
 	if err := l.land(c); err != nil {
