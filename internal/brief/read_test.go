@@ -2,6 +2,7 @@ package brief
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -55,8 +56,19 @@ func TestNames(t *testing.T) {
 	}
 }
 
+func TestKeptCodeIsOfTheLibraryInUse(t *testing.T) {
+	t.Parallel()
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "github.com/tetratelabs/" + strings.Replace(compiler, "-", " ", 1); !strings.Contains(string(mod), want) {
+		t.Errorf("go.mod does not require %q: bring the constant compiler in line", want)
+	}
+}
+
 // TestPDF holds all tests with PDF files, because the sandbox takes seconds to
-// start, and tens of seconds under the race detector.
+// compile, and tens of seconds under the race detector.
 func TestPDF(t *testing.T) {
 	t.Parallel()
 	r := &Reader{}
