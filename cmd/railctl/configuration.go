@@ -13,15 +13,21 @@ import (
 
 func (a *app) configVerbs() *cobra.Command {
 	var of string
-	show := &cobra.Command{Use: "show", Short: "Show every setting in force and where it comes from", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.configShow(of) }}
-	validate := &cobra.Command{Use: "validate", Short: "Check the configuration; exit code 2 when it is not valid", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.configValidate(of) }}
+	show := &cobra.Command{
+		Use: "show", Short: "Show every setting in force and where it comes from", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.configShow(of) },
+	}
+	validate := &cobra.Command{
+		Use: "validate", Short: "Check the configuration; exit code 2 when it is not valid", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.configValidate(of) },
+	}
 	for _, c := range []*cobra.Command{show, validate} {
 		c.Flags().StringVar(&of, "for", string(config.Control), "`program` whose settings are meant: "+strings.Join(programs(), ", "))
 	}
-	reference := &cobra.Command{Use: "reference", Short: "Print the reference of all settings, as Markdown", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return config.Reference(a.stdout) }}
+	reference := &cobra.Command{
+		Use: "reference", Short: "Print the reference of all settings, as Markdown", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return config.Reference(a.stdout) },
+	}
 	return group("config", "Look at the configuration", show, validate, reference)
 }
 
@@ -42,8 +48,10 @@ func (a *app) configValidate(of string) error {
 	if _, err := a.loadFor(of); err != nil {
 		return err
 	}
-	return a.show(view{kind: "config.validate", data: map[string]any{"program": of, "valid": true}, names: []string{of},
-		table: func(p *page) { p.line("the configuration of %s is valid", of) }})
+	return a.show(view{
+		kind: "config.validate", data: map[string]any{"program": of, "valid": true}, names: []string{of},
+		table: func(p *page) { p.line("the configuration of %s is valid", of) },
+	})
 }
 
 type settingShown struct {

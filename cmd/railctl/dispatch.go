@@ -13,10 +13,14 @@ import (
 )
 
 func (a *app) dispatchVerbs() *cobra.Command {
-	pause := &cobra.Command{Use: "pause [FIRM]", Short: "Hold back new builds of a firm, or of all with --all", Args: cobra.MaximumNArgs(1),
-		Long: "Hold back new builds. Demand is still recorded, and running builds go on."}
-	resume := &cobra.Command{Use: "resume [FIRM]", Short: "End a pause", Args: cobra.MaximumNArgs(1),
-		Long: "End the pause of a firm, or with --all the one of all firms. Pauses of single firms are their own and stay."}
+	pause := &cobra.Command{
+		Use: "pause [FIRM]", Short: "Hold back new builds of a firm, or of all with --all", Args: cobra.MaximumNArgs(1),
+		Long: "Hold back new builds. Demand is still recorded, and running builds go on.",
+	}
+	resume := &cobra.Command{
+		Use: "resume [FIRM]", Short: "End a pause", Args: cobra.MaximumNArgs(1),
+		Long: "End the pause of a firm, or with --all the one of all firms. Pauses of single firms are their own and stay.",
+	}
 	show := &cobra.Command{Use: "list", Short: "List the pauses", Args: cobra.NoArgs, RunE: a.withDB(dispatchList)}
 	return group("dispatch", "Hold builds back and let them go",
 		a.pauseVerb(pause, "pause", jobs.Actor.Pause), a.pauseVerb(resume, "resume", jobs.Actor.Resume), show)

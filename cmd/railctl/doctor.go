@@ -16,7 +16,8 @@ it the configuration of the workers. Exit code 6 when something failed; 1 when
 something could not be looked at.`
 
 func (a *app) doctorVerb() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "Look for what makes the rail slow, unsafe or silent", Long: doctorHelp, Args: cobra.NoArgs,
+	return &cobra.Command{
+		Use: "doctor", Short: "Look for what makes the rail slow, unsafe or silent", Long: doctorHelp, Args: cobra.NoArgs,
 		RunE: a.withDB(func(ctx context.Context, s *session, _ []string) error {
 			w := s.working("looking")
 			found, err := audit.Doctor(ctx, s.pool, doctorOptions(s.cfg))
@@ -28,7 +29,8 @@ func (a *app) doctorVerb() *cobra.Command {
 				return err
 			}
 			return prognosis(found)
-		})}
+		}),
+	}
 }
 
 func doctorOptions(cfg *config.Config) audit.DoctorOptions {

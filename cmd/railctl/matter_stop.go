@@ -25,8 +25,10 @@ func (a *app) matterPark() *cobra.Command {
 
 func (a *app) matterUnpark() *cobra.Command {
 	var sel selection
-	cmd := &cobra.Command{Use: "unpark [MATTER]", Short: "Queue a parked matter, or many, at once", Args: cobra.MaximumNArgs(1),
-		Long: "Queue a parked matter at once, with its attempts forgotten."}
+	cmd := &cobra.Command{
+		Use: "unpark [MATTER]", Short: "Queue a parked matter, or many, at once", Args: cobra.MaximumNArgs(1),
+		Long: "Queue a parked matter at once, with its attempts forgotten.",
+	}
 	sel.flags(cmd, "parked")
 	return a.stopVerb(cmd, &sel, "unpark", "unpark %d matter(s)", unpark)
 }

@@ -14,15 +14,21 @@ import (
 )
 
 func (a *app) migrateVerbs() *cobra.Command {
-	up := &cobra.Command{Use: "up", Short: "Bring the schema up to date; does nothing where it is", Args: cobra.NoArgs,
+	up := &cobra.Command{
+		Use: "up", Short: "Bring the schema up to date; does nothing where it is", Args: cobra.NoArgs,
 		Long: `Bring the schema up to date. Each migration is one transaction; a second migrator
 waits for the first. The connection must be direct, not one of a transaction-mode
 pooler. Daemons never migrate by themselves.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd.Context()) }}
-	status := &cobra.Command{Use: "status", Short: "List the migrations and whether they are applied", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd.Context()) }}
-	text := &cobra.Command{Use: "print [N]", Short: "Print the SQL of migration N, or of all, for a tool of your own", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.migratePrint(args) }}
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd.Context()) },
+	}
+	status := &cobra.Command{
+		Use: "status", Short: "List the migrations and whether they are applied", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd.Context()) },
+	}
+	text := &cobra.Command{
+		Use: "print [N]", Short: "Print the SQL of migration N, or of all, for a tool of your own", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.migratePrint(args) },
+	}
 	return group("migrate", "Keep the schema of the database", up, status, text)
 }
 

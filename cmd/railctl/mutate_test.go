@@ -106,8 +106,12 @@ func TestFarReachingChangesWantAYes(t *testing.T) {
 	r := newRig(t)
 	k := r.one()
 	for _, args := range [][]string{
-		{"matter", "purge", k.String()}, {"matter", "demand", "--all"}, {"matter", "park", "--all"},
-		{"dispatch", "pause", "--all"}, {"epoch", "bump", "--since", "1h"}, {"outbox", "publishing", "required"},
+		{"matter", "purge", k.String()},
+		{"matter", "demand", "--all"},
+		{"matter", "park", "--all"},
+		{"dispatch", "pause", "--all"},
+		{"epoch", "bump", "--since", "1h"},
+		{"outbox", "publishing", "required"},
 	} {
 		got := r.ctl(append(args, "--reason", "x")...)
 		if got.code != exitUsage || !strings.Contains(got.err, "--yes") {

@@ -87,8 +87,10 @@ type publishing struct {
 }
 
 func (a *app) outboxPublishing() *cobra.Command {
-	cmd := &cobra.Command{Use: "publishing [none|required]", Short: "Show or set whether facts must be published", Long: publishingHelp,
-		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"none", "required"}}
+	cmd := &cobra.Command{
+		Use: "publishing [none|required]", Short: "Show or set whether facts must be published", Long: publishingHelp,
+		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"none", "required"},
+	}
 	c := a.changeFlags(cmd)
 	show := a.withDB(func(ctx context.Context, s *session, _ []string) error {
 		l, err := outbox.ReadLedger(ctx, s.pool)

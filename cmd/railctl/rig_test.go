@@ -146,8 +146,10 @@ func (r *rig) land(c runs.Claimed, builder string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	_, err = runs.Land(r.t.Context(), r.Pool, runs.Landing{Claim: c.Claim, Digest: checked.Digest,
-		Frame: runs.Frame{JSON: []byte(text), SchemaVersion: "brief/1", BuilderVersion: builder}})
+	_, err = runs.Land(r.t.Context(), r.Pool, runs.Landing{
+		Claim: c.Claim, Digest: checked.Digest,
+		Frame: runs.Frame{JSON: []byte(text), SchemaVersion: "brief/1", BuilderVersion: builder},
+	})
 	if err != nil {
 		r.t.Fatal(err)
 	}

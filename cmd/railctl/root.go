@@ -31,7 +31,7 @@ func (a *app) root() *cobra.Command {
 	a.globalFlags(root.PersistentFlags())
 	root.AddCommand(
 		a.statusVerb(), a.explainVerb(), a.matterVerbs(), a.dispatchVerbs(), a.runsVerbs(), a.outboxVerbs(),
-		a.waitVerb(), a.checkVerb(), a.doctorVerb(), a.epochVerbs(), a.auditVerbs(),
+		a.waitVerb(), a.demoCommand(), a.checkVerb(), a.doctorVerb(), a.epochVerbs(), a.auditVerbs(),
 		a.migrateVerbs(), a.configVerbs(), a.versionVerb(), exitCodes(),
 	)
 	sortFlags(root)
@@ -88,10 +88,12 @@ func (a *app) accept() error {
 
 // group is a verb that only holds others.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return fail(exitUsage, "%s needs one of: %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
-		}}
+		},
+	}
 	cmd.AddCommand(verbs...)
 	return cmd
 }

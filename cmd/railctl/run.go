@@ -33,8 +33,10 @@ type app struct {
 
 // run is the whole program but for signals and the exit; it returns the exit code.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now,
-		terminal: isTerminal(stdin) && isTerminal(stderr), watched: isTerminal(stderr)}
+	a := &app{
+		env: env, stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now,
+		terminal: isTerminal(stdin) && isTerminal(stderr), watched: isTerminal(stderr),
+	}
 	return a.execute(ctx, args)
 }
 

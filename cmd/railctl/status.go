@@ -10,7 +10,8 @@ import (
 )
 
 func (a *app) statusVerb() *cobra.Command {
-	return &cobra.Command{Use: "status", Short: "Show the whole ledger: what is owed, running, parked and paused", Args: cobra.NoArgs,
+	return &cobra.Command{
+		Use: "status", Short: "Show the whole ledger: what is owed, running, parked and paused", Args: cobra.NoArgs,
 		RunE: a.withDB(func(ctx context.Context, s *session, _ []string) error {
 			w := s.working("reading the ledger")
 			st, err := audit.ReadStatus(ctx, s.pool)
@@ -20,7 +21,8 @@ func (a *app) statusVerb() *cobra.Command {
 			}
 			st.Pauses, st.Firms = list(st.Pauses), list(st.Firms)
 			return s.show(view{kind: "status", data: st, names: oldestName(st), table: func(p *page) { statusTable(p, st) }})
-		})}
+		}),
+	}
 }
 
 // oldestName is the matter that has waited longest: the one to look at first.

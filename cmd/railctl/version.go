@@ -16,11 +16,13 @@ type versionShown struct {
 }
 
 func (a *app) versionVerb() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := versionShown{version, runtime.Version(), migrations.MinVersion, migrations.MaxVersion}
 			return a.show(view{kind: "version", data: v, names: []string{v.Version}, table: func(p *page) {
 				p.line("railctl %s (%s), for schema versions %d to %d", v.Version, v.Go, v.SchemaMin, v.SchemaMax)
 			}})
-		}}
+		},
+	}
 }
