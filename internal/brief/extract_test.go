@@ -108,6 +108,7 @@ func TestAssertions(t *testing.T) {
 		{"In Beta’s view, the silence of the text settles the matter.", "Beta Board et al.|claim|view"},
 		{"Beta does not dispute that the water was taken in spring.", "Beta Board et al.|denial|dispute|not"},
 		{"The District Court granted summary judgment for the Board.", "The District Court|ruling|granted"},
+		{"The law of Gamma is clear. Gamma’s attorney general has concluded that it binds.", "Gamma’s attorney general|claim|concluded"},
 		{"The Compact requires that the flow be kept above a minimum.", "The Compact|term|requires"},
 		{"Section 5.05(b)(1), which governs low flow, provides that each may use it.", "Section 5.05(b)(1)|term|provides"},
 		{"Beta shall pay the charge within thirty days of the invoice.", "Beta Board et al.|term|shall"},

@@ -85,5 +85,6 @@ func (o *outline) isProper(name string) bool {
 	if commonNouns.MatchString(name) {
 		return false
 	}
-	return organisation.MatchString(name) || has(o.proper, name)
+	owner, _, _ := strings.Cut(name, "’s ") // "Oklahoma’s attorney general"
+	return organisation.MatchString(name) || has(o.proper, owner)
 }
