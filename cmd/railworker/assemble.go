@@ -88,7 +88,7 @@ func (w *worker) open(ctx context.Context, cfg *config.Config, reg prometheus.Re
 		Password: func(context.Context) (string, error) { return cfg.Database.Password() },
 	}
 	if w.pool, err = pg.Open(ctx, o); err != nil {
-		return err
+		return fmt.Errorf("%w: database.url: %w", config.ErrInvalid, err)
 	}
 	o.MaxConns, o.StatementTimeout, o.ApplicationName = 2, 5*time.Second, "railworker-probe/"+version
 	if w.probes, err = pg.Open(ctx, o); err != nil {

@@ -19,7 +19,7 @@ import (
 // is no error.
 func (p program) serve(ctx context.Context, cfg *config.Config) error {
 	log, level := telemetry.NewLogger(p.stderr, cfg.Log.Level, cfg.Log.Format, string(config.Worker))
-	defer debugOnHangup(level)()
+	defer debugOnHangup(ctx, log, level)()
 	w, err := assemble(ctx, cfg, log)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -65,7 +65,7 @@ func ignoreCanceled(err error) error {
 }
 
 // debugOnHangup switches debug logging on and off with SIGHUP; it returns the stop.
-func debugOnHangup(level *slog.LevelVar) (stop func()) {
+func debugOnHangup(ctx context.Context, log *slog.Logger, level *slog.LevelVar) (stop func()) {
 	normal := level.Level()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -81,6 +81,7 @@ func debugOnHangup(level *slog.LevelVar) (stop func()) {
 				} else {
 					level.Set(slog.LevelDebug)
 				}
+				log.Log(ctx, level.Level(), "log level changed", slog.String("now", level.Level().String()))
 			}
 		}
 	}()

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"briefrail/internal/pg/pgtest"
+)
+
+// Mistakes end the program before it does anything, each with words that help.
+func TestConfigurationMistakes(t *testing.T) {
+	t.Parallel()
+	fine := quick("postgres://rail@127.0.0.1:1/none", "http://127.0.0.1:1/build")
+	without := func(key string) settings {
+		s := fine.with(nil)
+		delete(s, key)
+		return s
+	}
+	for name, c := range map[string]struct {
+		set  settings
+		want []string
+	}{
+		"no unit":     {fine.with(settings{"LEASE_DURATION": "15"}), []string{"lease.duration", "unit"}},
+		"wrong unit":  {fine.with(settings{"LEASE_DURATION": "15mm"}), []string{"lease.duration"}},
+		"misspelt":    {fine.with(settings{"LEASE_DURATON": "15s"}), []string{"RAIL_LEASE_DURATON", "RAIL_LEASE_DURATION"}},
+		"half a name": {fine.with(settings{"LEASE": "15"}), []string{"RAIL_LEASE"}},
+		"no database": {without("DATABASE_URL"), []string{"database.url", "RAIL_DATABASE_URL"}},
+		"no builder":  {without("BUILDER_HTTP_URL"), []string{"builder.http.url"}},
+		"small pool":  {fine.with(settings{"DATABASE_MAX_CONNS": "3"}), []string{"database.max_conns", "5"}},
+		// field report 2: a lease that the builder outlasts, and that nobody renews
+		"short lease": {fine.with(settings{"LEASE_RENEW": "off", "LEASE_DURATION": "60s", "BUILDER_TIMEOUT": "15m"}), []string{"lease.duration", "builder.timeout", "lease.renew"}},
+		"bad url":     {fine.with(settings{"DATABASE_URL": "postgres://rail:s3cret@127.0.0.1/x?sslmode=perhaps"}), []string{"database.url", "sslmode"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, text := output(t, c.set, "run")
+			if code != exitUsage {
+				t.Errorf("exit %d", code)
+			}
+			for _, w := range append(c.want, "railworker:") {
+				if !strings.Contains(text, w) {
+					t.Errorf("no word of %q in:\n%s", w, text)
+				}
+			}
+			if strings.Contains(text, "s3cret") {
+				t.Error("the password is shown")
+			}
+		})
+	}
+}
+
+func TestSchemaOutOfRange(t *testing.T) {
+	t.Parallel()
+	empty, newer := pgtest.Empty(t), pgtest.New(t)
+	if _, err := newer.Pool.Exec(t.Context(), `UPDATE ops.schema_version SET version = version + 1000`); err != nil {
+		t.Fatal(err)
+	}
+	for name, db := range map[string]*pgtest.DB{"missing": empty, "newer": newer} {
+		code, text := output(t, quick(db.DSN, "http://127.0.0.1:1/"), "run")
+		if code != exitError || !strings.Contains(text, "railctl migrate up") {
+			t.Errorf("%s: exit %d:\n%s", name, code, text)
+		}
+	}
+}
+
+func TestHealthcheck(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	s := quick(db.DSN, "http://127.0.0.1:1/")
+	w := startWorker(t, s)
+	ask := s.with(settings{"ADMIN_LISTEN": w.admin})
+	eventually(t, 10*time.Second, "ready", w.ready)
+	if code, text := output(t, ask, "healthcheck"); code != exitOK {
+		t.Errorf("of a ready worker: exit %d:\n%s", code, text)
+	}
+	w.kill()
+	if code, text := output(t, ask, "healthcheck"); code != exitUnhealthy {
+		t.Errorf("of none: exit %d:\n%s", code, text)
+	}
+	if code, _ := output(t, ask, "healthcheck", "extra"); code != exitUsage {
+		t.Errorf("wrong command line: exit %d", code)
+	}
+}
+
+func TestAdminAddressInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	db := pgtest.New(t)
+	code, text := output(t, quick(db.DSN, "http://127.0.0.1:1/").with(settings{"ADMIN_LISTEN": l.Addr().String()}), "run")
+	if code != exitError || !strings.Contains(text, "admin listener") {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+}
+
+func TestHangupSwitchesDebugLogging(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	w := startWorker(t, quick(db.DSN, "http://127.0.0.1:1/"))
+	for _, level := range []string{"DEBUG", "INFO"} {
+		w.signal(syscall.SIGHUP)
+		eventually(t, 5*time.Second, "level "+level, func() bool { return strings.Contains(w.log.String(), `"now":"`+level+`"`) })
+	}
+	if w.gone() {
+		t.Error("a hangup ended the worker")
+	}
+}
