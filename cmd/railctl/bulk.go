@@ -90,7 +90,7 @@ func (s *session) pages(ctx context.Context, c *change, sel *selection, filter a
 
 func (s *session) onePage(ctx context.Context, c *change, b bulk, keys []rail.Key, d *bulkDone) error {
 	var changed []rail.Key
-	err := s.apply(ctx, c, func(tx pgx.Tx) (err error) {
+	err := s.commit(ctx, c, func(tx pgx.Tx) (err error) {
 		changed, err = b.page(ctx, tx, keys)
 		return err
 	})

@@ -81,6 +81,7 @@ type session struct {
 func (a *app) withDB(body func(ctx context.Context, s *session, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
+		defer a.working(cmd.CommandPath()).end()
 		cfg, err := a.load()
 		if err != nil {
 			return err

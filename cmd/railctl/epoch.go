@@ -47,12 +47,10 @@ func (s *session) bump(ctx context.Context, c *change, act jobs.Actor, since tim
 		return err
 	}
 	out := bumped{Since: since, DryRun: c.dryRun}
-	w := s.working("raising the epoch")
 	err := s.apply(ctx, c, func(tx pgx.Tx) (err error) {
 		out.Bumped, err = outbox.BumpEpoch(ctx, tx, since, act.Name, act.Reason)
 		return err
 	})
-	w.end()
 	if err != nil {
 		return err
 	}

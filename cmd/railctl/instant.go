@@ -9,6 +9,9 @@ import (
 // instant reads a time, or an age before now; flag names where it came from.
 func instant(flag, text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		if t.After(now) {
+			return t, fail(exitUsage, "--%s %s lies ahead", flag, stamp(t))
+		}
 		return t, nil
 	}
 	if d, err := parseAge(text); err == nil && d >= 0 {

@@ -124,11 +124,11 @@ func (s *session) changeOne(ctx context.Context, c *change, k rail.Key, action s
 	}
 	return s.show(view{kind: action, data: out, names: []string{k.String()}, table: func(p *page) {
 		p.line("%s", fmt.Sprintf("%s %s: was %s, %s %s, requested generation %d", would(c.dryRun, action, action), k, orElse(out.Was, "unknown"),
-			would2(c.dryRun), out.Now, out.Requested))
+			isNow(c.dryRun), out.Now, out.Requested))
 	}})
 }
 
-func would2(dryRun bool) string {
+func isNow(dryRun bool) string {
 	if dryRun {
 		return "would be"
 	}

@@ -92,6 +92,7 @@ func (a *app) confirm(c *change, far bool, format string, args ...any) error {
 }
 
 func (a *app) ask(question string) error {
+	a.hush()
 	fmt.Fprintf(a.stderr, "This will %s. Go on? [y/N] ", oneLine(question))
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n') // the end of input is a no
 	switch strings.ToLower(strings.TrimSpace(line)) {
@@ -104,9 +105,15 @@ func (a *app) ask(question string) error {
 // errDryRun rolls a dry run back.
 var errDryRun = errors.New("dry run")
 
-// apply runs a change in one transaction. A dry run is the change itself, rolled
-// back: its counts and its refusals are the true ones.
+// apply runs a change in one transaction.
 func (s *session) apply(ctx context.Context, c *change, fn func(tx pgx.Tx) error) error {
+	defer s.working("changing").end()
+	return s.commit(ctx, c, fn)
+}
+
+// commit is apply in silence. A dry run is the change itself, rolled back: its
+// counts and its refusals are the true ones.
+func (s *session) commit(ctx context.Context, c *change, fn func(tx pgx.Tx) error) error {
 	err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
@@ -123,7 +130,7 @@ func (s *session) apply(ctx context.Context, c *change, fn func(tx pgx.Tx) error
 	case errors.Is(err, errDryRun):
 		return nil
 	case errors.Is(err, pg.ErrUnknownOutcome):
-		return fmt.Errorf("look with: railctl audit list: %w", err)
+		return fmt.Errorf("whether it was committed is not known, look with railctl audit list: %w", err)
 	}
 	return err
 }

@@ -37,6 +37,9 @@ func (a *app) outboxRedecide() *cobra.Command {
 	fs.BoolVar(&all, "all", false, "of every firm")
 	c := a.changeFlags(cmd)
 	cmd.RunE = a.changing(c, func(ctx context.Context, s *session, act jobs.Actor, _ []string) error {
+		if verdict == "demanded" {
+			return fail(exitUsage, "--verdict demanded: a fact that became demand is not judged again")
+		}
 		if verdict == "" || all == (firmText != "") {
 			return fail(exitUsage, "say which facts: --verdict PATTERN, and --firm FIRM or --all")
 		}
@@ -62,12 +65,10 @@ func (s *session) redecide(ctx context.Context, c *change, act jobs.Actor, verdi
 		return err
 	}
 	out := redecided{Verdict: verdict, Scope: scope(firm), Since: from, DryRun: c.dryRun}
-	w := s.working("redeciding")
 	err = s.apply(ctx, c, func(tx pgx.Tx) (err error) {
 		out.Facts, err = outbox.Redecide(ctx, tx, verdict, from, firm, act.Name, act.Reason)
 		return err
 	})
-	w.end()
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type view struct {
 
 // show prints an answer on stdout in the chosen form.
 func (a *app) show(v view) error {
+	a.hush()
 	switch a.format {
 	case "json":
 		return writeJSON(a.stdout, v)

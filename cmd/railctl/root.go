@@ -108,4 +108,7 @@ func names(cmd *cobra.Command) (out []string) {
 }
 
 // say talks to the person, never into the data.
-func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
+func (a *app) say(format string, args ...any) {
+	a.hush()
+	fmt.Fprintf(a.stderr, format+"\n", args...)
+}

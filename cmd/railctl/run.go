@@ -29,6 +29,7 @@ type app struct {
 	format   string
 	settings *pflag.FlagSet
 	now      func() time.Time
+	current  *work // what is being told of, if anything
 }
 
 // run is the whole program but for signals and the exit; it returns the exit code.
@@ -63,6 +64,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 // complain writes an error for people: its text without secrets, and where to
 // read on when it is about the command line.
 func (a *app) complain(cmd *cobra.Command, code int, err error) {
+	a.hush()
 	prefix := "railctl: "
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintln(a.stderr, strings.TrimRight(prefix+pg.Text(lineError(line), 2000), " "))

@@ -2,27 +2,40 @@ package main
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // work tells on a terminal what is going on when it takes longer than a second.
 type work struct {
-	note atomic.Pointer[string]
-	stop chan struct{}
-	done chan struct{}
+	note  atomic.Pointer[string]
+	end   func() // stops telling and leaves the line empty; may be called again
+	stop  chan struct{}
+	ended chan struct{}
 }
 
-// working starts to tell; end must be called before anything else is written.
+// working starts to tell; whatever was told of before is over. Output of any kind
+// ends it, and so does end.
 func (a *app) working(label string) *work {
-	w := &work{stop: make(chan struct{}), done: make(chan struct{})}
+	a.hush()
+	w := &work{stop: make(chan struct{}), ended: make(chan struct{})}
+	w.end = sync.OnceFunc(func() { close(w.stop); <-w.ended })
 	w.say("")
-	if !a.watched {
-		close(w.done)
-		return w
+	a.current = w
+	if a.watched {
+		go w.tell(a, label)
+	} else {
+		close(w.ended)
 	}
-	go w.tell(a, label)
 	return w
+}
+
+// hush ends what is being told, so that something else can be written.
+func (a *app) hush() {
+	if a.current != nil {
+		a.current.end()
+	}
 }
 
 // say replaces the note beside the label.
@@ -32,7 +45,7 @@ func (w *work) say(format string, args ...any) {
 }
 
 func (w *work) tell(a *app, label string) {
-	defer close(w.done)
+	defer close(w.ended)
 	start, tick := time.Now(), time.NewTicker(time.Second)
 	defer tick.Stop()
 	told := false
@@ -48,10 +61,4 @@ func (w *work) tell(a *app, label string) {
 			return
 		}
 	}
-}
-
-// end stops telling and leaves the line empty.
-func (w *work) end() {
-	close(w.stop)
-	<-w.done
 }
