@@ -17,7 +17,9 @@ import (
 //
 // Named arguments: @slots (jobs wanted, bigint), @scan (how many queued rows of a
 // firm are looked at, null for all), @per_firm and @total (limits, 0 for none),
-// @lease (interval), @only (a firm, or null for all).
+// @lease (interval), @only (a firm, or null for all), @runs (at least @slots fresh
+// run ids: the claimant makes them, so that it can ask for them when the answer is
+// lost).
 //
 // Order: the firm with the fewest running builds, ties to the firm whose last
 // claim is oldest; inside a firm by priority, then queued_at.
@@ -97,13 +99,13 @@ WITH RECURSIVE firms AS (
 ), claimed AS (
   UPDATE ops.matter_frame_jobs j
      SET run_status = 'running', requested_generation = n.generation, claimed_generation = n.generation,
-         run_id = gen_random_uuid(), claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
+         run_id = (@runs::uuid[])[n.i], claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
          attempts = j.attempts + 1
     -- a rewound row restarts above its runs, and so never poisons its batch
-    FROM (SELECT p.firm_id, p.matter_id, greatest(p.requested_generation, coalesce({highest}, 0)) + 1 AS generation
+    FROM (SELECT p.i, p.firm_id, p.matter_id, greatest(p.requested_generation, coalesce({highest}, 0)) + 1 AS generation
             FROM (SELECT array_agg(firm_id) AS firms, array_agg(matter_id) AS matters, array_agg(requested_generation) AS requested
                     FROM picked) a,
-                 unnest(a.firms, a.matters, a.requested) AS p (firm_id, matter_id, requested_generation)) n
+                 unnest(a.firms, a.matters, a.requested) WITH ORDINALITY AS p (firm_id, matter_id, requested_generation, i)) n
    WHERE j.firm_id = n.firm_id AND j.matter_id = n.matter_id
   RETURNING j.firm_id, j.matter_id, j.claimed_generation AS generation, j.run_id, j.attempts, j.demands_owed,
             j.landed_generation, j.owed_since, j.priority
@@ -119,7 +121,7 @@ const DispatchLockSQL = `SELECT pg_advisory_xact_lock(hashtextextended('ops.disp
 // included) or running past its lease; it passes per_firm and settle and honours
 // pauses. highest is as in ClaimCTE, over (j.firm_id, j.matter_id).
 //
-// Named arguments: @firm, @matter, @lease, @priority.
+// Named arguments: @firm, @matter, @lease, @priority, @runs (one fresh run id).
 func ClaimKeyCTE(highest string) string {
 	return strings.ReplaceAll(claimKeyCTE, "{highest}", highest)
 }
@@ -129,7 +131,7 @@ WITH claimed AS (
   INSERT INTO ops.matter_frame_jobs AS j
     (firm_id, matter_id, run_status, requested_generation, claimed_generation, run_id, claimed_at, lease_expires_at,
      attempts, owed_since, priority)
-  SELECT @firm::uuid, @matter::uuid, 'running', 1, 1, gen_random_uuid(), t.now, t.now + @lease::interval, 1, t.now, @priority::smallint
+  SELECT @firm::uuid, @matter::uuid, 'running', 1, 1, (@runs::uuid[])[1], t.now, t.now + @lease::interval, 1, t.now, @priority::smallint
     FROM (SELECT clock_timestamp() AS now) t
    WHERE NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL OR p.firm_id = @firm::uuid)
      AND ops.scope_writer_is_rail(ops.matter_bucket(@matter::uuid))
@@ -137,7 +139,7 @@ WITH claimed AS (
     run_status = 'running',
     requested_generation = greatest(j.requested_generation, coalesce({highest}, 0)) + 1,
     claimed_generation = greatest(j.requested_generation, coalesce({highest}, 0)) + 1,
-    run_id = gen_random_uuid(), claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
+    run_id = (@runs::uuid[])[1], claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
     attempts = j.attempts + 1, owed_since = coalesce(j.owed_since, clock_timestamp()),
     priority = least(EXCLUDED.priority, j.priority, j.rebuild_priority),
     rebuild_needed = false, rebuild_since = NULL, rebuild_priority = NULL

@@ -56,17 +56,18 @@ type ClaimOptions struct {
 	Worker  string
 	Builder string
 	Lease   time.Duration
-	PerFirm int       // most running builds of one firm across the fleet, 0 for no limit
-	Total   int       // most running builds of the fleet, 0 for no limit
-	Only    rail.UUID // one firm, or the nil UUID for all
-	Scan    int       // queued rows of a firm that are looked at, 0 for all
+	PerFirm int         // most running builds of one firm across the fleet, 0 for no limit
+	Total   int         // most running builds of the fleet, 0 for no limit
+	Only    rail.UUID   // one firm, or the nil UUID for all
+	Scan    int         // queued rows of a firm that are looked at, 0 for all
+	runs    []rail.UUID // fresh ids for what is won; nil: made here
 }
 
 // Claim claims up to n jobs, the fairest first, and opens their runs. Any number
 // of callers may race; each job is won once. Fewer than n, none included, is a
 // normal answer.
 func Claim(ctx context.Context, db pg.DB, n int, o ClaimOptions) ([]Claimed, error) {
-	args := o.args()
+	args := o.args(n)
 	args["slots"], args["per_firm"], args["total"] = n, o.PerFirm, o.Total
 	args["only"], args["scan"] = o.Only, nil
 	if o.Scan > 0 {
@@ -78,13 +79,24 @@ func Claim(ctx context.Context, db pg.DB, n int, o ClaimOptions) ([]Claimed, err
 // ClaimKey claims one matter whatever it waits for, except another's live claim, a
 // pause or a person's park; none is a normal answer.
 func ClaimKey(ctx context.Context, db pg.DB, k rail.Key, p rail.Priority, o ClaimOptions) ([]Claimed, error) {
-	args := o.args()
+	args := o.args(1)
 	args["firm"], args["matter"], args["priority"] = k.Firm, k.Matter, int16(p)
 	return claim(ctx, db, ClaimKeySQL(), args)
 }
 
-func (o ClaimOptions) args() pgx.NamedArgs {
-	return pgx.NamedArgs{"worker": o.Worker, "builder": o.Builder, "lease": o.Lease, "canary": rail.Canary().Firm}
+func (o ClaimOptions) args(n int) pgx.NamedArgs {
+	if o.runs == nil {
+		o.runs = newRuns(n)
+	}
+	return pgx.NamedArgs{"worker": o.Worker, "builder": o.Builder, "lease": o.Lease, "canary": rail.Canary().Firm, "runs": o.runs}
+}
+
+func newRuns(n int) []rail.UUID {
+	out := make([]rail.UUID, n)
+	for i := range out {
+		out[i] = rail.NewUUID()
+	}
+	return out
 }
 
 func claim(ctx context.Context, db pg.DB, sql string, args pgx.NamedArgs) ([]Claimed, error) {

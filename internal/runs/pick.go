@@ -46,13 +46,7 @@ func (s *scanner) saw(filled bool) {
 func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions) ([]Claimed, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	var claimed []Claimed
-	var err error
-	if o.PerFirm > 0 || o.Total > 0 {
-		claimed, err = claimLimited(ctx, r.db, n, o)
-	} else {
-		claimed, err = Claim(ctx, r.db, n, o)
-	}
+	claimed, err := ClaimSettled(ctx, r.db, n, o, pauseBetweenTries)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -81,8 +75,9 @@ func (r *Runner) probeSettled(claimed []Claimed, o ClaimOptions) {
 	r.health.probeIs(run)
 }
 
-// claimFailed counts it. A claim whose answer was lost may have been won: then its
-// run ends as expired by the sweep, one attempt dearer, and nothing is lost.
+// claimFailed counts it. A claim whose outcome could not be learnt may have been
+// won: then its run ends as expired by the sweep, one attempt dearer, and nothing is
+// lost.
 func (r *Runner) claimFailed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
