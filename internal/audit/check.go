@@ -94,7 +94,7 @@ func Check(ctx context.Context, db pg.DB, o CheckOptions) ([]Finding, error) {
 	var last error
 	failed := 0
 	for _, i := range invariants() {
-		if i.whole && o.Window > 0 {
+		if i.query(o) == "" {
 			continue
 		}
 		f, err := i.check(ctx, db, o)
@@ -117,7 +117,7 @@ func (i invariant) check(ctx context.Context, db pg.DB, o CheckOptions) (Finding
 	f := Finding{Invariant: i.name, Detail: i.says}
 	var note string
 	err := snapshot(ctx, db, o.Timeout, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, i.query(), o.args()).Scan(&f.Violations, &f.Examples, &note)
+		return tx.QueryRow(ctx, i.query(o), o.args()).Scan(&f.Violations, &f.Examples, &note)
 	})
 	if err != nil {
 		return Finding{Invariant: i.name, Detail: i.says}, fmt.Errorf("%s: %w", i.name, err)
@@ -132,10 +132,15 @@ func (i invariant) check(ctx context.Context, db pg.DB, o CheckOptions) (Finding
 }
 
 // query wraps the rows that break a property: their number, some ids, and a note.
-func (i invariant) query() string {
-	if !strings.HasPrefix(i.bad, "\nSELECT") {
-		return i.bad // computes its own answer
+// It is empty for a property that cannot be asked of a window.
+func (i invariant) query(o CheckOptions) string {
+	bad := i.recent
+	if o.Window <= 0 && i.whole != "" {
+		bad = i.whole
 	}
-	return `WITH bad AS (SELECT id, note FROM (` + i.bad + `) b LIMIT @cap)
+	if !strings.HasPrefix(bad, "\nSELECT") {
+		return bad // computes its own answer
+	}
+	return `WITH bad AS (SELECT id, note FROM (` + bad + `) b LIMIT @cap)
 SELECT count(*), coalesce((array_agg(id))[1:@examples], '{}'), coalesce(max(note), '') FROM bad`
 }

@@ -91,6 +91,18 @@ func TestEachInvariantIsFoundBroken(t *testing.T) {
 			l.force(`DELETE FROM ops.matter_frames WHERE run_id = $1`, c.Token.Run)
 			return k.String()
 		}},
+		{"one_frame_per_landing", "", true, func(l *ledger) string { // a ledger row that was set back
+			k := newKey()
+			l.build(k)
+			l.force(`UPDATE ops.matter_frame_jobs SET landed_generation = 1, requested_generation = 1, claimed_generation = 1 WHERE matter_id = $1`, k.Matter)
+			return k.String()
+		}},
+		{"one_frame_per_landing", "", true, func(l *ledger) string { // or that went
+			k := newKey()
+			l.build(k)
+			l.force(`DELETE FROM ops.matter_frame_jobs WHERE matter_id = $1`, k.Matter)
+			return k.String()
+		}},
 		{"frame_without_landed_run", "counts_conserved", true, func(l *ledger) string {
 			k := newKey()
 			c := l.build(k)
@@ -183,11 +195,11 @@ func TestLostFactSaysThatNobodyWillLookAgain(t *testing.T) {
 	l := newLedger(t)
 	id := l.fact(newKey(), "document.uploaded")
 	l.age(id, 6*time.Minute)
-	if f := check(t, l, audit.CheckOptions{})["undecided_facts"]; strings.Contains(f.Detail, "on no list") {
+	if f := check(t, l, audit.CheckOptions{})["undecided_facts"]; strings.Contains(f.Detail, "some of them are on no list") {
 		t.Errorf("a fact that only waits: %s", f.Detail)
 	}
 	l.force(`DELETE FROM ops.outbox_undecided`)
-	if f := check(t, l, audit.CheckOptions{})["undecided_facts"]; !strings.Contains(f.Detail, "on no list") {
+	if f := check(t, l, audit.CheckOptions{})["undecided_facts"]; !strings.Contains(f.Detail, "some of them are on no list") {
 		t.Errorf("a fact that was lost: %s", f.Detail)
 	}
 }

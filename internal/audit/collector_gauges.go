@@ -37,8 +37,10 @@ func newDescs() descs {
 
 // figures are the gauges that one look at the ledger gives.
 func (d descs) figures() []*prometheus.Desc {
-	return []*prometheus.Desc{d.jobs, d.oldestOwed, d.oldestRunning, d.undecided, d.oldestUndecided, d.pending,
-		d.oldestPending, d.canary, d.epoch, d.changed, d.schema, d.skew, d.paused}
+	return []*prometheus.Desc{
+		d.jobs, d.oldestOwed, d.oldestRunning, d.undecided, d.oldestUndecided, d.pending,
+		d.oldestPending, d.canary, d.epoch, d.changed, d.schema, d.skew, d.paused,
+	}
 }
 
 func (d descs) all() []*prometheus.Desc { return append(d.figures(), d.invariant) }

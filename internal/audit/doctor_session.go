@@ -17,7 +17,7 @@ import (
 func poolerMode(ctx context.Context, db pg.DB) Diagnosis {
 	unknown := Diagnosis{Check: "pooler", State: Unknown, Text: "cannot be told on this connection"}
 	pool, ok := db.(*pgxpool.Pool)
-	if !ok {
+	if !ok || pool.Config().MaxConns < 2 {
 		return unknown
 	}
 	var conns []*pgx.Conn
@@ -64,8 +64,10 @@ func compareBackends(ctx context.Context, conns []*pgx.Conn) (Diagnosis, error) 
 func poolerDiagnosis(direct, dealt bool) Diagnosis {
 	switch {
 	case dealt:
-		return Diagnosis{State: Warn, Text: "a transaction-mode pooler stands between: sessions do not keep their backend",
-			Advice: "migrate on a direct connection, and set timeouts on the role: such a pooler drops those of the session"}
+		return Diagnosis{
+			State: Warn, Text: "a transaction-mode pooler stands between: sessions do not keep their backend",
+			Advice: "migrate on a direct connection, and set timeouts on the role: such a pooler drops those of the session",
+		}
 	case !direct:
 		return Diagnosis{State: OK, Text: "a pooler stands between, whose sessions keep their backend"}
 	}

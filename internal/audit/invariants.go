@@ -5,10 +5,11 @@ type invariant struct {
 	name   string
 	says   string // the property, in words
 	advice string // what to do when it is broken
-	whole  bool   // cannot be limited to a window
-	// bad selects id and note (text, null for none) of each row that breaks the
-	// property; or, where it does not begin with SELECT, computes the answer.
-	bad string
+	// recent asks of the last @window only, and is empty where that cannot be; whole
+	// asks of everything, and is empty where recent does already. Each selects id and
+	// note (text, null for none) of every row that breaks the property; or, where it
+	// does not begin with SELECT, computes the answer.
+	recent, whole string
 }
 
 func invariants() []invariant {
@@ -16,78 +17,91 @@ func invariants() []invariant {
 		{
 			name: "one_frame_per_landing", says: "every landed generation has its frame",
 			advice: "a frame went other than by retention: restore it or demand the matter again, and find out who deletes",
-			bad:    landedWithoutFrame,
+			recent: landedWithoutFrame, whole: landedWithoutFrameWhole,
 		},
 		{
 			name: "frame_without_landed_run", says: "every frame of the rail comes from a run that landed it",
 			advice: "a frame came in other than by a landing: demand the matter again, and find out who writes",
-			bad:    frameWithoutRun,
+			recent: frameWithoutRun, whole: frameWithoutRunWhole,
 		},
 		{
 			name: "stuck_running", says: "no claim outlives its lease by long",
 			advice: "nobody sweeps: is any worker running, can it write? `railctl matter cancel` frees one by hand",
-			bad:    stuckRunning,
+			recent: stuckRunning,
 		},
 		{
 			name: "forgotten_queued", says: "nothing ready to build is passed over without a pause",
 			advice: "no worker claims for this firm: are workers running, is their builder paused, is a limit zero?",
-			bad:    forgottenQueued,
+			recent: forgottenQueued,
 		},
 		{
 			name: "outcome_changed", says: "an ended run keeps its outcome",
 			advice: "somebody tries to rewrite history: look for constraint runs_outcome_is_final in the server's log",
-			bad:    outcomeChanged,
+			recent: outcomeChanged,
 		},
 		{
 			name: "undecided_facts", says: "every fact older than the bound has its receipt",
-			advice: "the trigger does not keep up or not run; facts that nobody will look at again are decided after `railctl epoch bump --since`",
-			bad:    undecidedFacts,
+			advice: "the trigger does not run or not keep up; facts that are on no list are decided after `railctl epoch bump --since`",
+			recent: undecidedFacts, whole: undecidedFactsWhole,
 		},
 		{
 			name: "receipts_without_fact", says: "every young receipt has its fact",
 			advice: "a fact went other than by retention, or the ledger was rewound: see `railctl doctor`",
-			bad:    receiptsWithoutFact,
+			recent: receiptsWithoutFact,
 		},
 		{
 			name: "counts_conserved", says: "landed runs kept and taken are as many as the rail's frames kept and taken",
 			advice: "rows came or went behind the back of landing and retention: find out who writes",
-			whole:  true, bad: countsConserved,
+			whole:  countsConserved,
 		},
 	}
 }
 
 // A run that landed and has no frame is sound only where retention took the frame:
 // it takes a matter's oldest, so that every frame of the matter which is left is of
-// a later generation, and it always leaves one. The second half asks each job, and
-// is left out of a window, as nothing but a scan finds it.
+// a later generation, and it always leaves one. OFFSET 0 keeps the planner from
+// asking for those of every run.
 const landedWithoutFrame = `
 SELECT r.firm_id || '/' || r.matter_id AS id, NULL AS note
-  FROM ops.matter_frame_runs r
- WHERE r.outcome = 'landed' AND (@window::interval IS NULL OR r.started_at > statement_timestamp() - @window::interval)
-   AND NOT EXISTS (SELECT 1 FROM ops.matter_frames f WHERE f.run_id = r.run_id)
-   AND r.generation > coalesce((SELECT min(f.generation) FROM ops.matter_frames f
-                                 WHERE f.firm_id = r.firm_id AND f.matter_id = r.matter_id), 0)
-UNION
-SELECT j.firm_id || '/' || j.matter_id, NULL
-  FROM ops.matter_frame_jobs j
- WHERE @window::interval IS NULL AND j.landed_generation > 0
-   AND NOT EXISTS (SELECT 1 FROM ops.matter_frames f
-                    WHERE f.firm_id = j.firm_id AND f.matter_id = j.matter_id AND f.generation = j.landed_generation)`
+  FROM (SELECT r.firm_id, r.matter_id, r.generation
+          FROM ops.matter_frame_runs r
+         WHERE r.outcome = 'landed' AND r.started_at > statement_timestamp() - @window::interval
+           AND NOT EXISTS (SELECT 1 FROM ops.matter_frames f WHERE f.run_id = r.run_id)
+        OFFSET 0) r
+ WHERE r.generation > coalesce((SELECT min(f.generation) FROM ops.matter_frames f
+                                 WHERE f.firm_id = r.firm_id AND f.matter_id = r.matter_id), 0)`
 
-// In a window frames are reached through the runs of that time; one whose run is
-// gone is found by the whole check only.
+// Over everything the same by joins, and of each matter that its newest frame is
+// the landed one: readers rely on it.
+const landedWithoutFrameWhole = `
+SELECT r.firm_id || '/' || r.matter_id AS id, NULL AS note
+  FROM ops.matter_frame_runs r
+  LEFT JOIN (SELECT firm_id, matter_id, min(generation) AS oldest FROM ops.matter_frames GROUP BY firm_id, matter_id) k
+    ON k.firm_id = r.firm_id AND k.matter_id = r.matter_id
+ WHERE r.outcome = 'landed' AND r.generation > coalesce(k.oldest, 0)
+   AND NOT EXISTS (SELECT 1 FROM ops.matter_frames f WHERE f.run_id = r.run_id)
+UNION
+SELECT coalesce(j.firm_id, k.firm_id) || '/' || coalesce(j.matter_id, k.matter_id), NULL
+  FROM ops.matter_frame_jobs j
+  FULL JOIN (SELECT firm_id, matter_id, max(generation) AS newest FROM ops.matter_frames GROUP BY firm_id, matter_id) k
+    ON k.firm_id = j.firm_id AND k.matter_id = j.matter_id
+ WHERE coalesce(j.landed_generation, 0) <> coalesce(k.newest, 0)`
+
+// Recent frames are reached through their runs; one whose run is gone is found by
+// the whole check only.
 const frameWithoutRun = `
 SELECT f.firm_id || '/' || f.matter_id AS id, NULL AS note
+  FROM ops.matter_frame_runs r JOIN ops.matter_frames f ON f.run_id = r.run_id
+ WHERE r.started_at > statement_timestamp() - @window::interval
+   AND (r.outcome, r.generation, r.firm_id, r.matter_id) IS DISTINCT FROM ('landed', f.generation, f.firm_id, f.matter_id)`
+
+const frameWithoutRunWhole = `
+SELECT f.firm_id || '/' || f.matter_id AS id, NULL AS note
   FROM ops.matter_frames f
- WHERE @window::interval IS NULL AND f.source = 'rail'
+ WHERE f.source = 'rail'
    AND NOT EXISTS (SELECT 1 FROM ops.matter_frame_runs r
                     WHERE r.run_id = f.run_id AND r.outcome = 'landed' AND r.generation = f.generation
-                      AND r.firm_id = f.firm_id AND r.matter_id = f.matter_id)
-UNION
-SELECT f.firm_id || '/' || f.matter_id, NULL
-  FROM ops.matter_frame_runs r JOIN ops.matter_frames f ON f.run_id = r.run_id
- WHERE @window::interval IS NOT NULL AND r.started_at > statement_timestamp() - @window::interval
-   AND (r.outcome, r.generation, r.firm_id, r.matter_id) IS DISTINCT FROM ('landed', f.generation, f.firm_id, f.matter_id)`
+                      AND r.firm_id = f.firm_id AND r.matter_id = f.matter_id)`
 
 const stuckRunning = `
 SELECT j.firm_id || '/' || j.matter_id AS id, NULL AS note
@@ -111,25 +125,29 @@ SELECT q.firm_id || '/' || q.matter_id AS id, NULL AS note
  WHERE greatest(q.ready, f.resumed) < statement_timestamp() - @forgotten::interval
    AND (f.claimed IS NULL OR f.claimed < greatest(q.ready, f.resumed))`
 
+// After a crash of the server the sequence may have skipped up to 32 numbers, if it
+// had ever been used: a rise by one is exact, a rise by more may be that.
 const outcomeChanged = `
 WITH n AS (SELECT last_value AS ever FROM ops.run_outcome_refusals)
 SELECT greatest(0, ever - coalesce(@refusals::bigint, ever)), '{}'::text[], ever || ' tries refused since the ledger was made' FROM n`
 
 // Asked of the facts themselves, not of the list of the undecided alone: a fact
-// that fell off that list would never be looked at again. In a window the older
-// facts are asked through the list.
-const undecidedFacts = `
+// that fell off that list would never be looked at again.
+const undecidedFactsWhole = `
 SELECT o.event_id::text AS id,
        CASE WHEN NOT EXISTS (SELECT 1 FROM ops.outbox_undecided u WHERE u.seq = o.seq)
             THEN 'some of them are on no list and will not be decided by themselves' END AS note
   FROM ops.domain_event_outbox o
  WHERE o.recorded_at < statement_timestamp() - @undecided::interval
-   AND (@window::interval IS NULL OR o.recorded_at > statement_timestamp() - @undecided::interval - @window::interval)
-   AND NOT EXISTS (SELECT 1 FROM ops.trigger_receipts r WHERE r.event_id = o.event_id)
+   AND NOT EXISTS (SELECT 1 FROM ops.trigger_receipts r WHERE r.event_id = o.event_id)`
+
+// Facts from before the window are asked through the list.
+const undecidedFacts = undecidedFactsWhole + `
+   AND o.recorded_at > statement_timestamp() - @undecided::interval - @window::interval
 UNION ALL
 SELECT u.event_id::text, NULL
   FROM ops.outbox_undecided u
- WHERE @window::interval IS NOT NULL AND u.recorded_at <= statement_timestamp() - @undecided::interval - @window::interval
+ WHERE u.recorded_at <= statement_timestamp() - @undecided::interval - @window::interval
    AND NOT EXISTS (SELECT 1 FROM ops.trigger_receipts r WHERE r.event_id = u.event_id)`
 
 // Retention leaves a fact alone until its receipt is an hour old, so that a

@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -40,7 +39,7 @@ func newLedger(t *testing.T) *ledger {
 	}
 	db := pgtest.New(t)
 	return &ledger{DB: db, t: t, trigger: trigger.New(db.Pool, prometheus.NewRegistry(), trigger.Options{
-		Rules: rules, MaxWait: time.Minute, MaxIdle: time.Second, Batch: 100, Loops: quiet{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Rules: rules, MaxWait: time.Minute, MaxIdle: time.Second, Batch: 100, Loops: quiet{}, Log: slog.New(slog.DiscardHandler),
 	})}
 }
 

@@ -177,17 +177,20 @@ type PauseRow struct {
 const pauseSQL = `SELECT firm_id, paused_by, reason, paused_at FROM ops.dispatch_pauses`
 
 // FindMatter returns the keys that have this matter id: operators often know no
-// more, and two firms may use the same one. It looks at jobs and, for a matter
-// that has none, at facts; without a firm to go by it reads both tables whole.
+// more, and two firms may use the same one. It looks at jobs and, where none has
+// it, at facts; without a firm to go by it reads the table whole.
 func FindMatter(ctx context.Context, db pg.DB, matter rail.UUID) ([]rail.Key, error) {
-	const sql = `
-SELECT firm_id, matter_id FROM ops.matter_frame_jobs WHERE matter_id = $1
-UNION
-SELECT firm_id, matter_id FROM ops.domain_event_outbox WHERE matter_id = $1
-ORDER BY 1 LIMIT 100`
-	keys, err := list[rail.Key](ctx, db, sql, matter)
-	if err != nil {
-		return nil, fmt.Errorf("audit.FindMatter(%s): %w", matter, err)
+	for _, sql := range []string{
+		`SELECT firm_id, matter_id FROM ops.matter_frame_jobs WHERE matter_id = $1 ORDER BY 1 LIMIT 100`,
+		`SELECT DISTINCT firm_id, matter_id FROM ops.domain_event_outbox WHERE matter_id = $1 ORDER BY 1 LIMIT 100`,
+	} {
+		keys, err := list[rail.Key](ctx, db, sql, matter)
+		if err != nil {
+			return nil, fmt.Errorf("audit.FindMatter(%s): %w", matter, err)
+		}
+		if len(keys) > 0 {
+			return keys, nil
+		}
 	}
-	return keys, nil
+	return nil, nil
 }

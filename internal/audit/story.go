@@ -58,8 +58,10 @@ func (f FactRow) entries() []Entry {
 	if f.DecidedAt == nil {
 		return out
 	}
-	return append(out, Entry{At: *f.DecidedAt, Kind: KindReceipt, Event: f.Event, Generation: f.Generation,
-		Outcome: f.Verdict, Text: fmt.Sprintf("%s: %s", f.Name, f.verdictText())})
+	return append(out, Entry{
+		At: *f.DecidedAt, Kind: KindReceipt, Event: f.Event, Generation: f.Generation,
+		Outcome: f.Verdict, Text: fmt.Sprintf("%s: %s", f.Name, f.verdictText()),
+	})
 }
 
 func (f FactRow) verdictText() string {
