@@ -44,10 +44,10 @@ func (s *session) showFindings(found []audit.Finding) error {
 		for _, f := range found {
 			p.row(f.Invariant, findingState(f), f.Violations, f.Detail)
 			if f.Err != "" {
-				p.row(" ", " ", " ", f.Err)
+				p.row(blank, blank, blank, f.Err)
 			}
 			for _, x := range f.Examples {
-				p.row(" ", " ", " ", x)
+				p.row(blank, blank, blank, x)
 			}
 		}
 	}})

@@ -54,7 +54,7 @@ func (s *session) showDiagnoses(found []audit.Diagnosis) error {
 		for _, d := range found {
 			p.row(d.Check, string(d.State), d.Text)
 			if d.Advice != "" && d.State != audit.OK {
-				p.row("", "", "→ "+d.Advice)
+				p.row(blank, blank, "→ "+d.Advice)
 			}
 		}
 	}})

@@ -81,10 +81,8 @@ func exitCodes() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitHelp}
 }
 
-// notThere replaces the words of an audit.ErrNotFound.
-func notThere(err error, format string, args ...any) error {
-	if errors.Is(err, audit.ErrNotFound) {
-		return fail(exitNotFound, format, args...)
-	}
-	return err
+// isNotFound reports whether err ends the program with exitNotFound on purpose.
+func isNotFound(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.code == exitNotFound
 }

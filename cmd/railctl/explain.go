@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,18 +32,27 @@ func (a *app) explainVerb() *cobra.Command {
 	return cmd
 }
 
-// matterOrEvent reports whether a UUID alone names a matter.
+// matterOrEvent reports whether a UUID alone names a matter. The fact is looked for
+// first because it has an index; one that bears the id of its own matter means the
+// matter.
 func (s *session) matterOrEvent(ctx context.Context, text string) (k rail.Key, isMatter bool, err error) {
 	id, err := rail.ParseUUID(text)
-	if err != nil || strings.Contains(text, "/") {
+	if err != nil {
 		k, err = s.matter(ctx, text)
 		return k, true, err
 	}
-	keys, err := audit.FindMatter(ctx, s.pool, id)
-	if err != nil || len(keys) == 0 {
+	f, err := audit.ReadFact(ctx, s.pool, id)
+	switch {
+	case err == nil && f.Matter == id:
+		return rail.Key{Firm: f.Firm, Matter: f.Matter}, true, nil
+	case err == nil:
+		return k, false, nil
+	case !errors.Is(err, audit.ErrNotFound):
 		return k, false, err
 	}
-	k, err = s.matter(ctx, text)
+	if k, err = s.matter(ctx, text); isNotFound(err) {
+		err = fail(exitNotFound, "neither a matter nor a fact has the id %s (retention may have taken the fact)", id)
+	}
 	return k, true, err
 }
 
@@ -76,7 +86,7 @@ func explainTable(p *page, e audit.Explanation) {
 	}
 	for _, t := range e.Timeline {
 		kind := strings.ReplaceAll(string(t.Kind), "_", " ")
-		p.row("  "+stamp(t.At), age(e.At.Sub(t.At)), kind, strings.TrimPrefix(t.Text, kind+" "))
+		p.row("  "+stampMilli(t.At), age(e.At.Sub(t.At)), kind, strings.TrimPrefix(t.Text, kind+" "))
 	}
 	p.section("Next: %s", e.Next)
 }
@@ -107,7 +117,7 @@ func (s *session) explainEvent(ctx context.Context, text string) error {
 	}
 	e, err := audit.ExplainEvent(ctx, s.pool, id)
 	if err != nil {
-		return notThere(err, "neither a matter nor a fact has the id %s (retention may have taken the fact)", id)
+		return err
 	}
 	return s.show(view{kind: "explain.event", data: e, names: []string{id.String()}, table: func(p *page) { eventTable(p, e) }})
 }

@@ -83,3 +83,13 @@ func TestExplainSaysWhatHappensNext(t *testing.T) {
 		}
 	}
 }
+
+// A producer may use the matter's own id for the fact that created it.
+func TestExplainPrefersTheMatterOverAFactOfItsName(t *testing.T) {
+	r := newRig(t)
+	k := r.one()
+	r.exec(`INSERT INTO ops.domain_event_outbox (event_id, firm_id, matter_id, event_name) VALUES ($2, $1, $2, 'matter.created')`, k.Firm, k.Matter)
+	if e := decode[audit.Explanation](r, "explain.matter", "explain", k.Matter.String()); e.Key != k {
+		t.Errorf("explained %s", e.Key)
+	}
+}

@@ -24,12 +24,13 @@ func TestStatusForPeople(t *testing.T) {
 	r := newRig(t)
 	k := r.landed("b1")
 	firm := rail.NewUUID()
-	r.claim(r.queued(firm, 2)[0])
+	r.claim(r.queued(firm, 1)[0])
+	r.queued(firm, 1)
 	r.ok("dispatch", "pause", k.Firm.String(), "--reason", "audit of the firm")
 	same(t, `
 Jobs  1 current, 1 queued, 1 running, 0 parked
 Oldest owed  TIME (AGE)  #1/#2
-Oldest running  TIME (AGE)  #1/#3
+Oldest running  TIME (AGE)  #1/#2
 Undecided facts  1  TIME (AGE)
 Canary landed  -
 Ledger  epoch 1, schema 8, publishing none
@@ -38,7 +39,7 @@ FIRM  QUEUED  RUNNING  PARKED  OLDEST OWED
 #1  1  1  0  TIME (AGE)
 
 DISPATCH PAUSED  SINCE  BY  BECAUSE
-#4  TIME (AGE)  WHO  audit of the firm
+#3  TIME (AGE)  WHO  audit of the firm
 `, who(r.ok("status")))
 }
 

@@ -76,6 +76,9 @@ func (p *page) when(t time.Time) string {
 	return stamp(t) + " (" + age(p.now.Sub(t)) + ")"
 }
 
+// stampMilli tells events of one second apart.
+func stampMilli(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
+
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // age says how long ago something was, or in how long it will be.
@@ -116,6 +119,9 @@ func oneLine(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "\ufffd"))
 }
+
+// blank is a cell that is empty because the one above it speaks for it.
+const blank = " "
 
 func orDash(s string) string {
 	if s == "" {

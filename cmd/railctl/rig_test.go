@@ -221,7 +221,7 @@ func plain(text string) string {
 		return seen[id]
 	})
 	for _, p := range [][2]string{
-		{`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`, "TIME"},
+		{`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?Z`, "TIME"},
 		{`\b(now|in [0-9.]+[a-z0-9.]+|[0-9.]+[a-zµ0-9.]+ ago)\b`, "AGE"},
 		{`\b[0-9.]+(µs|ms|s)\b`, "SPAN"},
 		{`digest [0-9a-f]{12}`, "digest DIGEST"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"briefrail/internal/audit"
+	"briefrail/internal/pg"
 	"briefrail/internal/rail"
 )
 
@@ -25,6 +26,8 @@ func (s *session) matter(ctx context.Context, text string) (rail.Key, error) {
 	}
 	keys, err := audit.FindMatter(ctx, s.pool, id)
 	switch {
+	case pg.SQLState(err) == "57014":
+		return rail.Key{}, fail(exitTimeout, "%w; the UUID alone is looked for in whole tables: say FIRM/MATTER", err)
 	case err != nil:
 		return rail.Key{}, err
 	case len(keys) == 0:
@@ -53,7 +56,7 @@ func (s *session) job(ctx context.Context, k rail.Key) (audit.JobRow, error) {
 }
 
 func (s *session) unknown(ctx context.Context, k rail.Key) error {
-	err := fail(exitNotFound, "the ledger has no job of matter %s: nothing was ever demanded for it", k)
+	err := fail(exitNotFound, "the ledger has no job of matter %s: nothing was ever demanded for it, or it was purged", k)
 	others, lookup := audit.FindMatter(ctx, s.pool, k.Matter)
 	if lookup != nil || len(others) == 0 {
 		return err
