@@ -70,8 +70,13 @@ func launch(t testing.TB, s settings, args ...string) *process {
 
 func launchBinary(t testing.TB, binary string, s settings, args ...string) *process {
 	t.Helper()
+	return launchIn(t, binary, s.environ(), args...)
+}
+
+func launchIn(t testing.TB, binary string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), log: &logBuffer{}, exited: make(chan struct{})}
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = s.environ(), p.log, p.log
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, p.log, p.log
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
