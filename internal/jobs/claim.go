@@ -30,9 +30,10 @@ func ClaimCTE(lastClaim, highest string) string {
 // The pick visits each firm once (a skip scan that brings the head of the firm's
 // queue along: where it is ready, nothing more need be asked), ranks the firms by
 // what they run, asks for the last claim of those that can still be among the
-// first 4 x @slots (they have all the rows that can win, with room for rows that
-// other workers hold), ranks each of their rows by how many builds its firm would
-// then have, and locks from the best downwards.
+// first 4 x @slots + 4, ranks each of their rows by how many builds its firm would
+// then have, and locks from the best downwards. Of firms and of rows it takes more
+// than can win: room for rows that other workers hold or have just taken, as a
+// claim that comes back empty from a full queue costs its worker a pause.
 //
 // Its plan must not depend on statistics, which are always stale for a queue, nor
 // on the parameters, as the plan is made once for all of them: hence the grouping
@@ -72,9 +73,9 @@ WITH RECURSIVE firms AS (
           WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket)))
 ), first_firms AS (
   SELECT f.firm_id, f.running, {last_claim} AS last_claim
-    FROM placed f WHERE f.place <= 4 * @slots::bigint
+    FROM placed f WHERE f.place <= 4 * @slots::bigint + 4
    ORDER BY f.running, last_claim NULLS FIRST, f.firm_id
-   LIMIT 4 * @slots::bigint
+   LIMIT 4 * @slots::bigint + 4
 ), ready AS (
   SELECT c.firm_id, r.matter_id, c.running + r.nth AS rank, c.last_claim, r.priority, r.queued_at
     FROM first_firms c CROSS JOIN LATERAL (
@@ -83,7 +84,7 @@ WITH RECURSIVE firms AS (
          WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
          ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
        WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket)
-       ORDER BY s.priority, s.queued_at LIMIT @slots::bigint) r
+       ORDER BY s.priority, s.queued_at LIMIT @slots::bigint + 16) r
    WHERE @per_firm::bigint = 0 OR c.running + r.nth <= @per_firm
 ), picked AS (
   SELECT j.firm_id, j.matter_id, j.requested_generation
