@@ -64,6 +64,8 @@ type demo struct {
 	pages  map[rail.UUID][]string // of each stored document, to check quotes against
 	seen   ticket
 	names  map[rail.UUID]string // worker of each run
+	told   bool                 // the story is over: an interrupt spoils nothing any more
+	left   error                // of ending what was started
 }
 
 func (a *app) demo(ctx context.Context, o demoOptions) error {
@@ -76,7 +78,8 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	d := &demo{app: a, opts: o, screen: a.newScreen(o.plain), key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()},
 		pages: map[rail.UUID][]string{}, names: map[rail.UUID]string{}}
 	err := d.perform(ctx)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !d.told && d.left == nil {
+		d.screen.settle()
 		return errors.New("interrupted; everything that was started has been ended")
 	}
 	return err
@@ -95,12 +98,16 @@ func (d *demo) perform(ctx context.Context) (err error) {
 	if d.stage, err = raise(ctx, programs, d.opts.workers, d.screen); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.stage.strike()) }()
+	defer func() {
+		d.left = d.stage.strike()
+		err = errors.Join(err, d.left)
+	}()
 	if err := d.scenes(ctx); err != nil {
 		d.screen.breakOff()
 		return d.stage.withLogs(ctx, err)
 	}
 	held := d.verdict(time.Since(begun))
+	d.told = true
 	if d.opts.keep {
 		d.lookAround(ctx)
 	}

@@ -59,10 +59,8 @@ func (d *demo) misquotes(f brief.Frame) (quotes, bad int) {
 func (d *demo) printParties(f brief.Frame) {
 	s := d.screen
 	s.line("")
-	if f.Title != "" {
-		s.line("  %s", s.paint(styleBold, cut(oneLine(f.Title), s.text()-2)))
-	}
-	s.line("  %s", s.paint(styleDim, plural(len(f.Parties), "party", "parties")))
+	s.line("  %s", s.paint(styleBold, cut("The Brief  "+oneLine(f.Title), s.text()-2)))
+	s.line("  %s", count(len(f.Parties), "party"))
 	for _, p := range f.Parties[:min(4, len(f.Parties))] {
 		d.printItem(p.Name+", "+p.Role, first(p.Cited))
 	}
@@ -70,7 +68,7 @@ func (d *demo) printParties(f brief.Frame) {
 
 func (d *demo) printDated(f brief.Frame) {
 	s := d.screen
-	s.line("  %s", s.paint(styleDim, plural(len(f.Chronology), "dated statement", "dated statements")+some(len(f.Chronology))))
+	s.line("  %s%s", count(len(f.Chronology), "dated statement"), some(len(f.Chronology)))
 	for _, i := range spread(len(f.Chronology), 3) {
 		c := f.Chronology[i]
 		d.printItem(c.Date, c.Citation)
@@ -80,7 +78,7 @@ func (d *demo) printDated(f brief.Frame) {
 // printAssertions shows one of each kind first: they are most unlike.
 func (d *demo) printAssertions(f brief.Frame) {
 	s := d.screen
-	s.line("  %s", s.paint(styleDim, plural(len(f.Assertions), "assertion", "assertions")+some(len(f.Assertions))))
+	s.line("  %s%s", count(len(f.Assertions), "assertion"), some(len(f.Assertions)))
 	seen, shown := map[string]bool{}, 0
 	for _, a := range f.Assertions {
 		if seen[a.Kind] || shown == 3 {
@@ -96,7 +94,7 @@ func (d *demo) printAssertions(f brief.Frame) {
 func (d *demo) printItem(head string, c brief.Citation) {
 	s := d.screen
 	where := fmt.Sprintf("%s, page %d", c.Document, c.Page)
-	s.line("    %s  %s", cut(oneLine(head), s.text()-8-utf8.RuneCountInString(where)), s.paint(styleDim, oneLine(where)))
+	s.line("    %s  %s", s.paint(styleWork, cut(oneLine(head), s.text()-8-utf8.RuneCountInString(where))), s.paint(styleDim, oneLine(where)))
 	for _, l := range wrap("“"+c.Quote+"”", s.text()-6) {
 		s.line("      %s", l)
 	}
@@ -122,20 +120,7 @@ func spread(n, want int) (places []int) {
 
 func some(n int) string {
 	if n > 3 {
-		return ", some of them"
+		return ", among them"
 	}
 	return ""
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// padTo fills text up to n characters, or cuts it there.
-func padTo(text string, n int) string {
-	text = cut(oneLine(text), n)
-	return text + strings.Repeat(" ", n-utf8.RuneCountInString(text))
 }

@@ -41,7 +41,10 @@ func (st *stage) startDocker(ctx context.Context, missing error) (what string, e
 	}
 	st.dsn = local.DSN(port, "postgres")
 	st.database = func(context.Context) error { _ = p.cmd.Process.Signal(syscall.SIGINT); return p.stop() }
-	return fmt.Sprintf("Docker's %s on 127.0.0.1:%d", demoImage, port), answers(ctx, p, st.dsn)
+	if err := answers(ctx, p, st.dsn); err != nil {
+		return "", fmt.Errorf("%w; Docker did not help: %w", missing, err)
+	}
+	return fmt.Sprintf("Docker's %s on 127.0.0.1:%d", demoImage, port), nil
 }
 
 // answers waits for the server, the download of its image included. While the image
@@ -58,9 +61,9 @@ func answers(ctx context.Context, p *process, dsn string) error {
 		}
 		select {
 		case <-p.exited:
-			return errors.New("docker run ended")
+			return errors.New("its container has ended")
 		case <-ctx.Done():
-			return fmt.Errorf("PostgreSQL in Docker does not answer: %w", err)
+			return fmt.Errorf("its PostgreSQL does not answer: %w", err)
 		case <-tick.C:
 		}
 	}

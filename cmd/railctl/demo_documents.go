@@ -10,21 +10,20 @@ import (
 	"briefrail/internal/brief"
 )
 
-// documents is where they come from and what people call that place.
-func (d *demo) documents() (fs.FS, string) {
+func (d *demo) folder() fs.FS {
 	if d.opts.docs == "" {
-		return brief.Samples(), "three short texts of this project"
+		return brief.Samples()
 	}
-	return os.DirFS(d.opts.docs), d.opts.docs
+	return os.DirFS(d.opts.docs)
 }
 
 // readDocuments reads all of them before the story begins, so that they can land
 // together: the first PDF alone needs seconds.
 func (d *demo) readDocuments(ctx context.Context) (docs []brief.Document, err error) {
-	from, called := d.documents()
+	from := d.folder()
 	names, err := brief.Names(from)
 	if err != nil {
-		return nil, fail(exitUsage, "--docs %s: %w", called, err)
+		return nil, fail(exitUsage, "--docs %s: %w", d.opts.docs, err)
 	}
 	begun := time.Now()
 	d.screen.status("reading %s", count(len(names), "document"))
@@ -45,8 +44,12 @@ func (d *demo) readDocuments(ctx context.Context) (docs []brief.Document, err er
 		docs = append(docs, doc)
 	}
 	if len(docs) == 0 {
-		return nil, fail(exitUsage, "--docs %s: none of its documents can be read", called)
+		return nil, fail(exitUsage, "--docs %s: none of its documents can be read", d.opts.docs)
 	}
-	d.screen.fact("documents", "%s, %s, read in %.1f s", called, count(len(docs), "document"), time.Since(begun).Seconds())
+	if d.opts.docs == "" {
+		d.screen.fact("documents", "%s of this project (make demo DOCS=DIR takes your own files)", count(len(docs), "short text"))
+	} else {
+		d.screen.fact("documents", "%s from %s, read in %.1f s", count(len(docs), "document"), d.opts.docs, time.Since(begun).Seconds())
+	}
 	return docs, nil
 }

@@ -16,15 +16,20 @@ func (d *demo) together(ctx context.Context) error {
 	s := d.screen
 	s.title("1 of 3  Documents land together: one Brief")
 	s.tell("Each document is stored in one transaction with its fact, a row that says “document.uploaded”. " +
-		"Nobody asks for a Brief: the workers read the facts, and keep one job row for the matter. " +
-		"Watch that row; its numbers are generations.")
-	s.line("")
+		"Nobody asks for a Brief: the workers read the facts, and keep one job row for the matter, shown here. " +
+		"Its numbers are generations: each demand takes the next one, and so does each claim of a worker.")
+	s.head()
 	if err := d.storeDocuments(ctx); err != nil {
 		return err
 	}
+	if err := d.watchClaim(ctx); err != nil {
+		return err
+	}
+	s.note("it was quiet for %.1f s: worker %s builds once, under token %d", demoSettle.Seconds(), d.seen.worker, d.seen.Claimed)
 	if err := d.watchIdle(ctx); err != nil {
 		return err
 	}
+	s.note("the frame has landed")
 	h, err := d.history(ctx)
 	if err != nil {
 		return err
@@ -43,19 +48,33 @@ func (d *demo) storeDocuments(ctx context.Context) error {
 			return err
 		}
 		d.pages[in.DocumentID] = doc.Pages
-		switch {
-		case in.Outcome == brief.OutcomePresent:
-			d.screen.warn("%s holds the same bytes as another one: no new document, no fact", in.Name)
-		case len(d.docs) <= 12:
-			d.screen.line("  %s  %-9s fact %s", padTo(in.Name, 40), count(in.Pages, "page"), short(in.EventID))
-		}
-		if i < len(d.docs)-1 {
-			if err := rest(ctx, gap); err != nil {
+		d.tellStored(in)
+		if i < len(d.docs)-1 && len(d.docs) <= manyDocuments {
+			if err := d.watchFor(ctx, gap); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// manyDocuments are too many for a line each.
+const manyDocuments = 8
+
+func (d *demo) tellStored(in brief.Ingested) {
+	switch {
+	case in.Outcome == brief.OutcomePresent:
+		d.screen.warn("%s holds the same bytes as another one: no new document, no fact", in.Name)
+	case len(d.docs) <= manyDocuments:
+		d.screen.act("%s lands, %s, fact %s", in.Name, count(in.Pages, "page"), short(in.EventID))
+	case len(d.pages) == 1:
+		d.screen.act("%s land, each with its fact", count(len(d.docs), "document"))
+	}
+}
+
+// watchClaim shows the row until a worker has claimed the job.
+func (d *demo) watchClaim(ctx context.Context) error {
+	return d.watch(ctx, "a claim", func(t ticket) bool { return t.Status == "running" })
 }
 
 func (d *demo) checkTogether(h history) {
@@ -81,15 +100,7 @@ func (d *demo) twoPeople(ctx context.Context) error {
 	s.title("2 of 3  Two people ask during one build")
 	s.tell("The second question comes while the answer to the first is being built, so that answer may miss what " +
 		"the second person knows. It must not start a second build beside the first, and must not be forgotten.")
-	s.line("")
-	s.act("the first person asks")
-	if err := d.ask(ctx); err != nil {
-		return err
-	}
-	if err := d.watch(ctx, "a claim", func(t ticket) bool { return t.Status == "running" }); err != nil {
-		return err
-	}
-	if err := d.watchFor(ctx, demoBuild/3); err != nil {
+	if err := d.firstPerson(ctx); err != nil {
 		return err
 	}
 	flagged, err := d.secondPerson(ctx)
@@ -107,6 +118,20 @@ func (d *demo) twoPeople(ctx context.Context) error {
 	return nil
 }
 
+func (d *demo) firstPerson(ctx context.Context) error {
+	if err := d.watchFor(ctx, 0); err != nil { // the row before anything happens
+		return err
+	}
+	d.screen.act("the first person asks")
+	if err := d.ask(ctx); err != nil {
+		return err
+	}
+	if err := d.watchClaim(ctx); err != nil {
+		return err
+	}
+	return d.watchFor(ctx, demoBuild/3)
+}
+
 // secondPerson asks while the build runs; it reports whether the row remembered
 // that beside the same claim.
 func (d *demo) secondPerson(ctx context.Context) (flagged bool, err error) {
@@ -115,11 +140,22 @@ func (d *demo) secondPerson(ctx context.Context) (flagged bool, err error) {
 	if err := d.ask(ctx); err != nil {
 		return false, err
 	}
-	err = d.watch(ctx, "the first build to end", func(t ticket) bool {
-		flagged = flagged || (t.RunID == run && t.RebuildNeeded)
-		return t.RunID != run
+	err = d.watch(ctx, "the job to remember", func(t ticket) bool {
+		flagged = t.RunID == run && t.RebuildNeeded
+		return flagged || t.RunID != run
 	})
-	return flagged, err
+	if err != nil {
+		return flagged, err
+	}
+	d.screen.note("the build goes on alone; the job remembers that it is needed once more")
+	if err := d.watch(ctx, "the first build to end", func(t ticket) bool { return t.RunID != run }); err != nil {
+		return flagged, err
+	}
+	if err := d.watchClaim(ctx); err != nil {
+		return flagged, err
+	}
+	d.screen.note("the first answer has landed, and its follow-up builds")
+	return flagged, nil
 }
 
 func (d *demo) checkTwoPeople(h history, flagged bool) {

@@ -20,9 +20,11 @@ type screen struct {
 	live    bool // rows are drawn in place, and the reader gets pauses
 	color   bool
 	width   int
-	drawn   bool   // the last row stands without its line end
 	header  bool   // the table's head stands above what comes next
+	drawn   bool   // the last row stands without its line end
+	copied  bool   // that row is the one above an act once more, and goes when it is done
 	last    ticket // as it was drawn
+	before  ticket // the row that last was a change of
 	checked int
 	failed  int
 }
@@ -67,12 +69,16 @@ func (s *screen) line(format string, args ...any) {
 	fmt.Fprintf(s.w, format+"\n", args...)
 }
 
-// settle leaves a live row as it is; the next thing is written below it.
+// settle leaves a live row as it is; the next thing is written below it, or over it
+// where it says nothing new.
 func (s *screen) settle() {
-	if s.drawn {
+	switch {
+	case s.drawn && s.copied:
+		s.clear()
+	case s.drawn:
 		fmt.Fprintln(s.w)
-		s.drawn = false
 	}
+	s.drawn = false
 }
 
 // breakOff leaves the table before an error is written.
@@ -127,6 +133,15 @@ func (s *screen) act(format string, args ...any) {
 	}
 }
 
+// note explains the row above it.
+func (s *screen) note(format string, args ...any) {
+	mark := "↑ "
+	for _, l := range wrap(fmt.Sprintf(format, args...), s.text()-6) {
+		s.line("    %s", s.paint(styleDim, mark+l))
+		mark = "  "
+	}
+}
+
 func (s *screen) warn(format string, args ...any) {
 	s.clear()
 	s.line("  %s", s.paint(styleWait, "! "+oneLine(fmt.Sprintf(format, args...))))
@@ -152,36 +167,42 @@ func (s *screen) text() int { return max(60, min(s.width, 100)) }
 
 // row shows the ticket: a new line when it has changed, else the old one in place.
 func (s *screen) row(t ticket) {
-	if !s.header {
-		s.settle()
-		s.line("")
-		s.line("  %s", s.paint(styleDim, ticketHead()))
-		s.header = true
-		s.drawn, s.last = false, ticket{}
-	}
+	s.head()
 	changed := t.shown() != s.last.shown()
+	if changed {
+		s.settle()
+		s.before, s.last = s.last, t
+	}
 	switch {
-	case s.live && (changed || s.drawn):
-		if changed {
-			s.settle()
-		}
+	case s.live:
+		s.copied = !changed && (s.copied || !s.drawn)
 		fmt.Fprint(s.w, "\r\x1b[K  "+s.drawRow(t))
 		s.drawn = true
 	case changed:
 		s.line("  %s", s.drawRow(t))
 	}
-	if changed {
-		s.last = t
-	}
 }
 
-// drawRow paints a row; what the last row had otherwise is bold.
+// head writes the head of the table once in a part of the story.
+func (s *screen) head() {
+	if s.header {
+		return
+	}
+	s.line("")
+	s.line("  %s", s.paint(styleDim, ticketHead()))
+	s.header, s.last = true, ticket{}
+}
+
+// drawRow paints a row; what the row before had otherwise is bold.
 func (s *screen) drawRow(t ticket) string {
-	now, before := t.cells(), s.last.cells()
+	now, before := t.cells(), s.before.cells()
 	out := make([]string, len(now))
 	for i, c := range now {
-		st := styleDim
-		if c != before[i] || s.last.Requested == 0 {
+		var st style
+		switch {
+		case c == "-":
+			st = styleDim
+		case c != before[i] && i != 7: // the lease changes all the time
 			st = styleBold
 		}
 		out[i] = s.paint(st, padded(i, c))
@@ -245,6 +266,9 @@ func cut(text string, n int) string {
 func count[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return fmt.Sprintf("%d %s", n, noun)
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

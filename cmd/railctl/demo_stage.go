@@ -47,23 +47,26 @@ func findPrograms() (map[string]string, error) {
 }
 
 // raise starts everything. What had been started is ended when the rest fails.
-func raise(ctx context.Context, programs map[string]string, workers int, s *screen) (st *stage, err error) {
-	st = &stage{programs: programs}
-	defer func() {
-		if err != nil {
-			err = errors.Join(st.withLogs(ctx, err), st.strike())
-		}
-	}()
+func raise(ctx context.Context, programs map[string]string, workers int, s *screen) (*stage, error) {
+	st := &stage{programs: programs}
+	if err := st.build(ctx, workers, s); err != nil {
+		s.clear()
+		return nil, errors.Join(st.withLogs(ctx, err), st.strike())
+	}
+	return st, nil
+}
+
+func (st *stage) build(ctx context.Context, workers int, s *screen) (err error) {
 	if st.dir, err = os.MkdirTemp("", "briefrail-demo-"); err != nil {
-		return nil, fmt.Errorf("folder of the demo: %w", err)
+		return fmt.Errorf("folder of the demo: %w", err)
 	}
 	if err := st.startDatabase(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
 	if err := st.migrate(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
-	return st, st.startProcesses(ctx, workers, s)
+	return st.startProcesses(ctx, workers, s)
 }
 
 func (st *stage) startDatabase(ctx context.Context, s *screen) error {
@@ -108,7 +111,7 @@ func (st *stage) migrate(ctx context.Context, s *screen) (err error) {
 	if err != nil {
 		return err
 	}
-	s.fact("tables", "schema ops (the rail) from %s, schema record (the documents) from %d", count(n, "migration"), m)
+	s.fact("tables", "schema ops for the rail, schema record for the documents (%s)", count(n+m, "migration"))
 	st.pool, err = pg.Open(ctx, pg.Options{DSN: st.dsn, ApplicationName: "railctl demo", MaxConns: 4, StatementTimeout: 30 * time.Second})
 	return err
 }
@@ -127,10 +130,10 @@ func (st *stage) startProcesses(ctx context.Context, workers int, s *screen) (er
 			return err
 		}
 		st.workers = append(st.workers, w)
-		names[i] = fmt.Sprintf("%s (%d)", w.name, w.pid())
+		names[i] = fmt.Sprintf("worker %s (process %d)", w.name, w.pid())
 	}
-	s.fact("processes", "workers %s, build service (%d)", strings.Join(names, ", "), st.builder.pid())
-	s.fact("pace", "a build takes %d s here, and a lease runs for %d s unless it is renewed",
+	s.fact("programs", "%s, build service (process %d)", strings.Join(names, ", "), st.builder.pid())
+	s.fact("pace", "a build takes %d s; a worker that is silent for %d s loses its job",
 		int(demoBuild.Seconds()), int(demoLease.Seconds()))
 	return nil
 }
@@ -154,7 +157,7 @@ func (st *stage) start(ctx context.Context, name, program string, args []string,
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	if err := p.ready(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", program, st.withLogs(ctx, err)), p.stop())
+		return nil, errors.Join(fmt.Errorf("start %s: %w", program, err), p.stop())
 	}
 	return p, nil
 }

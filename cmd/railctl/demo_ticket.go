@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"briefrail/internal/audit"
+	"briefrail/internal/rail"
 )
 
 // ticket is the job row as the screen shows it.
@@ -97,6 +98,8 @@ func (t ticket) meaning() string {
 		return "worker " + t.worker + " builds"
 	case t.Status == "queued" && t.Attempts > 0:
 		return "to be tried again"
+	case t.Status == "queued" && t.Priority == int16(rail.Interactive):
+		return "waits for a worker"
 	case t.Status == "queued":
 		return "waits for quiet"
 	case t.Status == "idle":

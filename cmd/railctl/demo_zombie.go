@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"briefrail/internal/audit"
@@ -16,7 +18,6 @@ type overtaken struct {
 	zombie   *process
 	rejected float64      // of the zombie's fence counter before
 	old, new audit.RunRow // the claim that was lost, and the one that landed
-	woken    time.Time
 }
 
 // zombie is scene 3: who lost the job cannot write any more, and is told so by the
@@ -27,7 +28,6 @@ func (d *demo) zombie(ctx context.Context) error {
 	s.tell("Whether a silent worker is dead or slow cannot be seen from outside, so nothing here asks. " +
 		"Each claim gets a number that was never given before, its token, and the database lets a frame in only under " +
 		"the token that is being served.")
-	s.line("")
 	o, err := d.freeze(ctx)
 	if err != nil {
 		return err
@@ -44,47 +44,68 @@ func (d *demo) zombie(ctx context.Context) error {
 // freeze stops the worker that claimed, in the middle of its build and soon after a
 // renewal, so that it does not lie in the middle of one.
 func (d *demo) freeze(ctx context.Context) (*overtaken, error) {
-	d.screen.act("somebody asks again")
-	if err := d.ask(ctx); err != nil {
+	o, err := d.claimed(ctx)
+	if err != nil {
 		return nil, err
 	}
-	err := d.watch(ctx, "a claim in mid-build", func(t ticket) bool {
-		return t.Status == "running" && time.Since(*t.ClaimedAt) > demoBuild/6 &&
-			t.left < demoLease-100*time.Millisecond && t.left > demoLease-demoLease/4
+	err = d.watch(ctx, "a good moment", func(t ticket) bool {
+		quiet := t.left < demoLease-100*time.Millisecond && t.left > demoLease-demoLease/4
+		return t.RunID != o.old.RunID || (quiet && time.Since(*t.ClaimedAt) > demoBuild/6)
 	})
 	if err != nil {
 		return nil, err
 	}
-	o := &overtaken{}
-	if o.old, err = audit.ReadRun(ctx, d.stage.pool, d.seen.RunID); err != nil {
-		return nil, err
+	if d.seen.RunID != o.old.RunID {
+		return nil, errors.New("the build ended before its worker could be stopped: this machine is very busy")
 	}
-	for _, w := range d.stage.workers {
-		if w.name == o.old.Worker {
-			o.zombie = w
-		}
-	}
-	if o.zombie == nil {
-		return nil, fmt.Errorf("run %s is of a worker %q that the demo did not start", o.old.RunID, o.old.Worker)
-	}
-	if o.rejected, err = o.zombie.counter(ctx, fenceCounter); err != nil {
+	if err := o.zombie.freeze(); err != nil {
 		return nil, err
 	}
 	d.screen.act("worker %s freezes in mid-build (kill -STOP %d); it holds token %d", o.zombie.name, o.zombie.pid(), o.old.Generation)
-	return o, o.zombie.freeze()
+	return o, nil
+}
+
+// claimed asks for one more build and finds out which worker has it.
+func (d *demo) claimed(ctx context.Context) (o *overtaken, err error) {
+	if err := d.watchFor(ctx, 0); err != nil { // the row before anything happens
+		return nil, err
+	}
+	d.screen.act("somebody asks again")
+	if err := d.ask(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.watchClaim(ctx); err != nil {
+		return nil, err
+	}
+	o = &overtaken{}
+	if o.old, err = audit.ReadRun(ctx, d.stage.pool, d.seen.RunID); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(d.stage.workers, func(p *process) bool { return p.name == o.old.Worker })
+	if i < 0 {
+		return nil, fmt.Errorf("run %s is of a worker %q that the demo did not start", o.old.RunID, o.old.Worker)
+	}
+	o.zombie = d.stage.workers[i]
+	o.rejected, err = o.zombie.counter(ctx, fenceCounter)
+	return o, err
 }
 
 // overtake watches the lease run out and another worker land.
 func (d *demo) overtake(ctx context.Context, o *overtaken) error {
-	err := d.watch(ctx, "another worker to claim", func(t ticket) bool { return t.Status == "running" && t.RunID != o.old.RunID })
-	if err != nil {
+	s := d.screen
+	if err := d.watch(ctx, "the lease to run out", func(t ticket) bool { return t.RunID != o.old.RunID }); err != nil {
 		return err
 	}
+	s.note("worker %s was silent for a whole lease: another one ended its claim", o.old.Worker)
+	if err := d.watchClaim(ctx); err != nil {
+		return err
+	}
+	s.note("worker %s builds with the next token, %d", d.seen.worker, d.seen.Claimed)
 	id := d.seen.RunID
-	d.screen.act("the lease ran out; worker %s builds with token %d", d.seen.worker, d.seen.Claimed)
 	if err := d.watchIdle(ctx); err != nil {
 		return err
 	}
+	var err error
 	o.new, err = audit.ReadRun(ctx, d.stage.pool, id)
 	return err
 }
@@ -92,7 +113,6 @@ func (d *demo) overtake(ctx context.Context, o *overtaken) error {
 // wake lets the zombie go on and waits until the fence has refused it.
 func (d *demo) wake(ctx context.Context, o *overtaken) error {
 	d.screen.act("worker %s wakes up (kill -CONT %d) with its old answer, and writes", o.zombie.name, o.zombie.pid())
-	o.woken = time.Now()
 	if err := o.zombie.thaw(); err != nil {
 		return err
 	}
@@ -135,13 +155,13 @@ func (d *demo) checkZombie(ctx context.Context, o *overtaken) error {
 func (d *demo) showRuns(o *overtaken) {
 	s := d.screen
 	s.line("")
-	s.line("  %s", s.paint(styleDim, "run       worker  token  attempt  outcome   finished      late write"))
+	s.line("  %s", s.paint(styleDim, "run       worker  token  attempt  outcome   finished    late write"))
 	for _, r := range []audit.RunRow{o.old, o.new} {
 		late := "-"
 		if r.LateWriteAt != nil {
-			late = s.paint(styleBad, "refused at "+r.LateWriteAt.Local().Format("15:04:05.0"))
+			late = s.paint(styleBad, "refused "+r.LateWriteAt.Local().Format("15:04:05.0"))
 		}
-		s.line("  %-8s  %-6s  %5d  %7d  %-8s  %-12s  %s", short(r.RunID), r.Worker, r.Generation, r.Attempt, r.Outcome,
+		s.line("  %-8s  %-6s  %5d  %7d  %-8s  %-10s  %s", short(r.RunID), r.Worker, r.Generation, r.Attempt, r.Outcome,
 			r.FinishedAt.Local().Format("15:04:05.0"), late)
 	}
 	s.line("")

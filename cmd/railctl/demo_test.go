@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDemo plays the demo with real processes, as make demo does.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	bin := buildPrograms(t)
+	t.Run("samples", func(t *testing.T) { t.Parallel(); testDemoSamples(t, bin) })
+	t.Run("real case", func(t *testing.T) { t.Parallel(); testDemoRealCase(t, bin) })
+	t.Run("programs missing", func(t *testing.T) { t.Parallel(); testDemoAlone(t, bin) })
+	t.Run("interrupted", func(t *testing.T) { t.Parallel(); testDemoInterrupted(t, bin) })
+	t.Run("killed", func(t *testing.T) { t.Parallel(); testDemoKilled(t, bin) })
+}
+
+// buildPrograms builds what the demo needs, with the flags of the Makefile so that
+// its cache serves.
+func buildPrograms(t *testing.T) (bin string) {
+	t.Helper()
+	bin = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", bin+"/",
+		"briefrail/cmd/railctl", "briefrail/cmd/railworker", "briefrail/cmd/brief-builder")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// demoCmd is a demo with a folder of its own for what it writes. A setting of the
+// person's shell must not reach what it starts.
+func demoCmd(t *testing.T, ctx context.Context, railctl string, args ...string) (cmd *exec.Cmd, tmp string) {
+	t.Helper()
+	tmp, err := os.MkdirTemp("", "demo-test-") // t.TempDir cannot be passed by the server's account
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
+	if err := os.Chmod(tmp, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.CommandContext(ctx, railctl, append([]string{"demo", "--plain"}, args...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "RAIL_LEASE=nonsense", "RAIL_DATABASE_URL=postgres://nowhere.invalid/", "BRIEF_DELAY=nonsense")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	return cmd, tmp
+}
+
+func playDemo(t *testing.T, railctl string, args ...string) (out string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd, tmp := demoCmd(t, ctx, railctl, args...)
+	text, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	wantNothingLeft(t, tmp)
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+func wantNothingLeft(t *testing.T, tmp string) {
+	t.Helper()
+	left, err := os.ReadDir(tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func wantLines(t *testing.T, out string, patterns ...string) {
+	t.Helper()
+	flat := strings.Join(strings.Fields(out), " ")
+	for _, p := range patterns {
+		if !regexp.MustCompile(p).MatchString(flat) {
+			t.Errorf("nothing like %q in:\n%s", p, out)
+		}
+	}
+	if strings.ContainsAny(out, "✗\x1b\r") {
+		t.Errorf("a failed check or terminal codes in:\n%s", out)
+	}
+}
+
+func testDemoSamples(t *testing.T, bin string) {
+	out, code := playDemo(t, filepath.Join(bin, "railctl"))
+	if code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+	wantLines(t, out,
+		`✓ 3 facts for 3 documents`, `✓ 3 receipts: `, `✓ 1 build, which served 3 demands`, `✓ 1 frame: `,
+		`✓ (\d+) of \d+ quotes stand word for word`, `Halden Dairy Cooperative, claimant \S+, page 1 “`,
+		`✓ the second question became a mark`, `✓ 2 builds: the one that was running, and exactly one follow-up`, `never two at a time`,
+		`freezes in mid-build`, `[A-Z] 10 1 expired \S+ refused \d`, `✓ worker [A-Z] landed with the next token: 11 after 10`,
+		`rail_fence_rejections_total went from 0 to 1`, `✓ 5 builds: 4 landed, 1 expired; 4 frames`, `✓ (\d+) of \d+ invariants`, `All \d+ checks held`,
+	)
+	for line := range strings.Lines(out) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+}
+
+// testDemoRealCase uses a case of the Supreme Court. Its three PDFs are not part of
+// the project: RAIL_TEST_DATA names the folder that holds tarrant-v-herrmann.
+func testDemoRealCase(t *testing.T, bin string) {
+	data := os.Getenv("RAIL_TEST_DATA")
+	if data == "" {
+		t.Skip("RAIL_TEST_DATA is not set: it names the folder with tarrant-v-herrmann, three public PDFs that are not part of this repository")
+	}
+	out, code := playDemo(t, filepath.Join(bin, "railctl"), "--docs", filepath.Join(data, "tarrant-v-herrmann"))
+	if code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+	wantLines(t, out,
+		`✓ 3 facts for 3 documents`, `Tarrant Regional Water District, petitioner`, `Herrmann et al\., respondent`,
+		`[1-9]\d+ dated statements`, `([2-9]\d|\d{3,}) assertions`, `expired \S+ refused \d`, `All \d+ checks held`,
+	)
+	quotes := regexp.MustCompile(`✓ (\d+) of (\d+) quotes`).FindStringSubmatch(out)
+	if quotes == nil || quotes[1] != quotes[2] {
+		t.Errorf("quotes: %q", quotes)
+	}
+}
+
+func testDemoAlone(t *testing.T, bin string) {
+	self, err := os.ReadFile(filepath.Join(bin, "railctl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := filepath.Join(t.TempDir(), "railctl")
+	if err := os.WriteFile(alone, self, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, code := playDemo(t, alone)
+	if code != exitUsage || !strings.Contains(out, "make build") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}
+
+// beginDemo starts a demo and returns once its first document has landed, with the
+// processes that it told of.
+func beginDemo(t *testing.T, bin string) (cmd *exec.Cmd, tmp string, rest io.Reader, pids []int) {
+	t.Helper()
+	cmd, tmp = demoCmd(t, t.Context(), filepath.Join(bin, "railctl"))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var told strings.Builder
+	lines := bufio.NewReader(out)
+	for !strings.Contains(told.String(), " lands,") {
+		line, err := lines.ReadString('\n')
+		told.WriteString(line)
+		if err != nil {
+			t.Fatalf("%v after:\n%s", err, told.String())
+		}
+	}
+	for _, m := range regexp.MustCompile(`\(process\s+(\d+)\)`).FindAllStringSubmatch(told.String(), -1) {
+		pid, _ := strconv.Atoi(m[1])
+		pids = append(pids, pid)
+	}
+	if len(pids) != 3 {
+		t.Errorf("processes %v told in:\n%s", pids, told.String())
+	}
+	return cmd, tmp, lines, pids
+}
+
+// wantGone waits until none of the processes is there any more.
+func wantGone(t *testing.T, pids []int) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	end := time.Now().Add(30 * time.Second)
+	for _, pid := range pids {
+		for syscall.Kill(pid, 0) == nil {
+			if time.Now().After(end) {
+				t.Fatalf("process %d is still there", pid)
+			}
+			<-tick.C
+		}
+	}
+}
+
+func testDemoInterrupted(t *testing.T, bin string) {
+	cmd, tmp, rest, pids := beginDemo(t, bin)
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(rest)
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitError || !bytes.Contains(text, []byte("interrupted")) {
+		t.Errorf("exit %d: %s", code, text)
+	}
+	wantGone(t, pids)
+	wantNothingLeft(t, tmp)
+}
+
+func testDemoKilled(t *testing.T, bin string) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends the children of a process that was killed")
+	}
+	cmd, _, _, pids := beginDemo(t, bin)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	wantGone(t, pids)
+}
