@@ -112,7 +112,7 @@ func (s *session) showBulk(d *bulkDone, cause error) error {
 		d.Error = oneLine(cause.Error())
 		cause = fmt.Errorf("stopped after %d of %d matter(s), which stay changed: %w", d.Changed+d.Skipped, d.Matched, cause)
 	}
-	err := s.show(view{kind: d.Action, data: d, names: d.keys, table: func(p *page) {
+	err := s.show(view{kind: d.Action + ".many", data: d, names: d.keys, table: func(p *page) {
 		p.line("%s %d of %d matter(s); %d skipped", would(d.DryRun, d.Action+" would change", d.Action+" changed"), d.Changed, d.Matched, d.Skipped)
 		if cause != nil && d.Last != nil {
 			p.line("go on with --after %s", *d.Last)

@@ -16,7 +16,7 @@ import (
 func TestBulkDemandOfAnOlderBuilder(t *testing.T) {
 	r := newRig(t)
 	old, fresh := r.landed("b1"), r.landed("b2")
-	done := decode[bulkDone](r, "matter.demand", "matter", "demand", "--all", "--older-than-builder", "b2", "--reason", "new model", "--yes")
+	done := decode[bulkDone](r, "matter.demand.many", "matter", "demand", "--all", "--older-than-builder", "b2", "--reason", "new model", "--yes")
 	if done.Matched != 1 || done.Changed != 1 || !done.Complete {
 		t.Errorf("done %+v", done)
 	}
@@ -33,11 +33,11 @@ func TestBulkGoesInPagesAndStopsAtTheLimit(t *testing.T) {
 	firm := rail.NewUUID()
 	r.queued(firm, pageSize+20)
 	r.queued(rail.NewUUID(), 3)
-	done := decode[bulkDone](r, "matter.park", "matter", "park", "--firm", firm.String(), "--limit", "510", "--reason", "x", "--yes")
+	done := decode[bulkDone](r, "matter.park.many", "matter", "park", "--firm", firm.String(), "--limit", "510", "--reason", "x", "--yes")
 	if done.Matched != pageSize+20 || done.Changed != 510 || !done.Complete || done.Last == nil {
 		t.Errorf("done %+v", done)
 	}
-	rest := decode[bulkDone](r, "matter.park", "matter", "park", "--firm", firm.String(), "--after", done.Last.String(), "--reason", "x", "--yes")
+	rest := decode[bulkDone](r, "matter.park.many", "matter", "park", "--firm", firm.String(), "--after", done.Last.String(), "--reason", "x", "--yes")
 	if rest.Changed != 10 {
 		t.Errorf("rest %+v", rest)
 	}
@@ -48,7 +48,7 @@ func TestBulkGoesInPagesAndStopsAtTheLimit(t *testing.T) {
 	if n := strings.Count(names, "\n"); n != pageSize+20 {
 		t.Errorf("%d names", n)
 	}
-	back := decode[bulkDone](r, "matter.unpark", "matter", "unpark", "--all", "--reason", "x", "--yes")
+	back := decode[bulkDone](r, "matter.unpark.many", "matter", "unpark", "--all", "--reason", "x", "--yes")
 	if back.Changed != pageSize+20 || back.Skipped != 0 {
 		t.Errorf("back %+v", back)
 	}
