@@ -22,7 +22,9 @@ func ClaimSettled(ctx context.Context, db DB, n int, o ClaimOptions, pause func(
 	before := time.Now()
 	claim := Claim
 	if o.PerFirm > 0 || o.Total > 0 {
-		claim = func(ctx context.Context, _ pg.DB, n int, o ClaimOptions) ([]Claimed, error) { return claimLimited(ctx, db, n, o) }
+		claim = func(ctx context.Context, _ pg.DB, n int, o ClaimOptions) ([]Claimed, error) {
+			return claimLimited(ctx, db, n, o)
+		}
 	}
 	out, err := within(ctx, o.Lease/3, func(ctx context.Context) ([]Claimed, error) { return claim(ctx, db, n, o) })
 	if err == nil || !pg.IsUnknownOutcome(err) {

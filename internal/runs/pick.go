@@ -16,6 +16,10 @@ import (
 type scanner struct {
 	lastFull time.Time
 	full     bool
+	// timed: it is worth to ask when the next queued row is due, as something has
+	// just changed here or was due soon. An idle worker polls without: its pause is
+	// the longest that a row of somebody else's can be late.
+	timed bool
 }
 
 const (
@@ -23,7 +27,7 @@ const (
 	fullEvery = time.Second
 )
 
-func newScanner() *scanner { return &scanner{full: true} }
+func newScanner() *scanner { return &scanner{full: true, timed: true} }
 
 // rows is the Scan option of the next pick; 0 reads everything.
 func (s *scanner) rows() int {
@@ -41,9 +45,9 @@ func (s *scanner) saw(filled bool) {
 	}
 }
 
-// claim claims, and when slots stay free asks when the next queued row is due. A
-// stop does not end it: a claim that is won has to be known to be handed back.
-func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions) ([]Claimed, time.Duration, error) {
+// claim claims, and when slots stay free and it is wanted asks when the next queued
+// row is due. A stop does not end it: a claim that is won has to be known to be handed back.
+func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions, timed bool) ([]Claimed, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	claimed, err := ClaimSettled(ctx, r.db, n, o, pauseBetweenTries)
@@ -51,7 +55,7 @@ func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions) ([]Claimed, t
 		return nil, 0, err
 	}
 	r.probeSettled(claimed, o)
-	if len(claimed) == n {
+	if len(claimed) == n || !timed {
 		return claimed, 0, nil
 	}
 	// a claim that is won must be started: a failed look at the clock is no error

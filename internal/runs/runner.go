@@ -133,22 +133,26 @@ func (r *Runner) dispatch(ctx, work context.Context) error {
 		if won == wanted && wanted > 0 {
 			continue
 		}
-		r.rest(ctx, min(idle, next))
+		knocked := r.rest(ctx, min(idle, next))
+		scan.timed = knocked || won > 0 || next < r.opts.MaxIdle
 	}
 	return ctx.Err()
 }
 
-// rest waits for whatever comes first. The jitter keeps a fleet from polling in
-// step.
-func (r *Runner) rest(ctx context.Context, d time.Duration) {
+// rest waits for whatever comes first, and reports whether that was a knock. The
+// jitter keeps a fleet from polling in step.
+func (r *Runner) rest(ctx context.Context, d time.Duration) (knocked bool) {
 	timer := time.NewTimer(d + rand.N(d/8+1))
 	defer timer.Stop()
 	select {
-	case <-ctx.Done():
 	case <-r.wake:
+		return true
 	case <-r.live.freed:
+		return true
+	case <-ctx.Done():
 	case <-timer.C:
 	}
+	return false
 }
 
 // pick claims for the free slots and starts what it won. next is when a row is due
@@ -165,7 +169,7 @@ func (r *Runner) pick(ctx, work context.Context, scan *scanner) (won, wanted int
 		r.opts.Loops.Progress("claim")
 		return 0, 0, next, nil
 	}
-	claimed, due, err := r.claim(ctx, wanted, o)
+	claimed, due, err := r.claim(ctx, wanted, o, scan.timed)
 	if err != nil {
 		r.probeSettled(nil, o)
 		r.claimFailed(ctx, err)
