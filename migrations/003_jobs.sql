@@ -96,37 +96,11 @@ BEGIN
   END IF;
 END $$;
 
--- The times of after that before did not have: a clock that was set back must not
--- make a row unwritable whose instants were possible when they were written.
-CREATE FUNCTION ops.jobs_new_times(before ops.matter_frame_jobs, after ops.matter_frame_jobs) RETURNS ops.matter_frame_jobs
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  after.claimed_at := nullif(after.claimed_at, before.claimed_at);
-  after.lease_expires_at := nullif(after.lease_expires_at, before.lease_expires_at);
-  after.not_before := nullif(after.not_before, before.not_before);
-  -- a landing hands the rebuild's instant on
-  after.queued_at := nullif(nullif(after.queued_at, before.queued_at), before.rebuild_since);
-  after.owed_since := nullif(nullif(after.owed_since, before.owed_since), before.rebuild_since);
-  after.rebuild_since := nullif(after.rebuild_since, before.rebuild_since);
-  RETURN after;
-END $$;
-
--- What is owed is forgotten by a landing only: its age may not be made younger,
--- nor its demands fewer.
-CREATE FUNCTION ops.jobs_check_debt(before ops.matter_frame_jobs, after ops.matter_frame_jobs) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF after.landed_generation <> before.landed_generation THEN
-    IF after.owed_since IS DISTINCT FROM before.rebuild_since THEN
-      PERFORM ops.jobs_refuse('jobs_debt_is_kept', 'after a landing owed_since is that of the demand during the build');
-    END IF;
-  ELSIF after.owed_since > before.owed_since OR after.demands_owed < before.demands_owed OR after.rebuild_since > before.rebuild_since THEN
-    PERFORM ops.jobs_refuse('jobs_debt_is_kept', 'owed_since, rebuild_since and demands_owed are made less by a landing only');
-  END IF;
-END $$;
-
 CREATE FUNCTION ops.jobs_guard() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  soon timestamptz := clock_timestamp() + interval '1 second';
+  tomorrow timestamptz := clock_timestamp() + interval '1 day';
 BEGIN
   IF NEW.firm_id <> OLD.firm_id OR NEW.matter_id <> OLD.matter_id THEN
     PERFORM ops.jobs_refuse('jobs_key_is_fixed', 'the key of a job never changes');
@@ -168,8 +142,25 @@ BEGIN
   IF NEW.authority_epoch < OLD.authority_epoch THEN
     PERFORM ops.jobs_refuse('jobs_authority_epoch_never_decreases', 'authority_epoch never decreases');
   END IF;
-  PERFORM ops.jobs_check_debt(OLD, NEW);
-  PERFORM ops.jobs_check_times(ops.jobs_new_times(OLD, NEW));
+  -- what is owed is forgotten by a landing only: its age may not be made younger,
+  -- nor its demands fewer
+  IF NEW.landed_generation <> OLD.landed_generation THEN
+    IF NEW.owed_since IS DISTINCT FROM OLD.rebuild_since THEN
+      PERFORM ops.jobs_refuse('jobs_debt_is_kept', 'after a landing owed_since is that of the demand during the build');
+    END IF;
+  ELSIF NEW.owed_since > OLD.owed_since OR NEW.demands_owed < OLD.demands_owed OR NEW.rebuild_since > OLD.rebuild_since THEN
+    PERFORM ops.jobs_refuse('jobs_debt_is_kept', 'owed_since, rebuild_since and demands_owed are made less by a landing only');
+  END IF;
+  -- only instants that the row did not have: a clock that was set back must not make
+  -- it unwritable. A landing hands the rebuild's instant on.
+  IF (NEW.claimed_at > soon AND NEW.claimed_at IS DISTINCT FROM OLD.claimed_at)
+     OR (NEW.lease_expires_at > tomorrow AND NEW.lease_expires_at IS DISTINCT FROM OLD.lease_expires_at)
+     OR (NEW.not_before > tomorrow AND NEW.not_before IS DISTINCT FROM OLD.not_before)
+     OR (NEW.queued_at > soon AND NEW.queued_at IS DISTINCT FROM OLD.queued_at AND NEW.queued_at IS DISTINCT FROM OLD.rebuild_since)
+     OR (NEW.owed_since > soon AND NEW.owed_since IS DISTINCT FROM OLD.owed_since AND NEW.owed_since IS DISTINCT FROM OLD.rebuild_since)
+     OR (NEW.rebuild_since > soon AND NEW.rebuild_since IS DISTINCT FROM OLD.rebuild_since) THEN
+    PERFORM ops.jobs_check_times(NEW);
+  END IF;
   RETURN NEW;
 END $$;
 CREATE TRIGGER jobs_birth BEFORE INSERT ON ops.matter_frame_jobs FOR EACH ROW EXECUTE FUNCTION ops.jobs_birth();

@@ -25,7 +25,8 @@ CREATE TABLE ops.matter_frame_runs (
   traceparent text,
   late_write_at timestamptz,
   CONSTRAINT runs_one_a_generation UNIQUE (firm_id, matter_id, generation),
-  CONSTRAINT runs_finished_unless_running CHECK ((outcome = 'running') = (finished_at IS NULL))
+  CONSTRAINT runs_finished_unless_running CHECK ((outcome = 'running') = (finished_at IS NULL)),
+  CONSTRAINT runs_late_write_is_refused CHECK (late_write_at IS NULL OR outcome NOT IN ('running', 'landed'))
 ) WITH (fillfactor = 80);
 CREATE INDEX runs_last_claim_of_firm ON ops.matter_frame_runs (firm_id, started_at);
 CREATE INDEX runs_by_age ON ops.matter_frame_runs USING brin (started_at) WITH (pages_per_range = 32, autosummarize = on);

@@ -12,7 +12,7 @@ import (
 	"briefrail/internal/rail"
 )
 
-// A case is one thing that nobody may do, by raw SQL in one transaction, with the
+// An attack is one thing that nobody may do, by raw SQL in one transaction, with the
 // name under which it is refused; no name means that it is legal.
 type attack struct {
 	name    string
@@ -157,6 +157,8 @@ func runAttacks() []attack {
 		{"two runs of a generation", running, unguarded + other + `({new}, {firm}, {matter}, {generation}, 1, 'w', 'b')`, "runs_one_a_generation"},
 		{"finished and running", running, `UPDATE ops.matter_frame_runs SET finished_at = now() WHERE run_id = {run}`, "runs_finished_unless_running"},
 		{"ended and never finished", running, `UPDATE ops.matter_frame_runs SET outcome = 'failed' WHERE run_id = {run}`, "runs_finished_unless_running"},
+		{"a late write of a live run", running, `UPDATE ops.matter_frame_runs SET late_write_at = now() WHERE run_id = {run}`, "runs_late_write_is_refused"},
+		{"a late write of a landed run", idle, `UPDATE ops.matter_frame_runs SET late_write_at = now() WHERE run_id = {run}`, "runs_late_write_is_refused"},
 		{"born ended", queued, claimJob + strings.NewReplacer(`builder)`, `builder, outcome, finished_at)`, `'b' FROM`, `'b', 'failed', now() FROM`).Replace(openRun), "runs_born_running"},
 		{"of no claim", queued, other + `({new}, {firm}, {matter}, 1, 1, 'w', 'b')`, "runs_belong_to_their_claim"},
 		{"of no job", none, other + `({new}, {firm}, {matter}, 1, 1, 'w', 'b')`, "runs_belong_to_their_claim"},

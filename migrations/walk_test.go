@@ -29,7 +29,7 @@ import (
 func TestLegalStepsAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	n := int(number("RAIL_TEST_STEPS", 20_000))
+	n := int(number("RAIL_TEST_STEPS", 10_000))
 	for i := range n {
 		w.step()
 		if t.Failed() {
