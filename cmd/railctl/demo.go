@@ -44,8 +44,10 @@ const (
 
 func (a *app) demoCommand() *cobra.Command {
 	var o demoOptions
-	cmd := &cobra.Command{Use: "demo", Short: "Show the rail at work on a PostgreSQL of its own", Long: demoAbout, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), o) }}
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Show the rail at work on a PostgreSQL of its own", Long: demoAbout, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), o) },
+	}
 	cmd.Flags().StringVar(&o.docs, "docs", "", "`folder` of your own PDF and text files to use as the documents")
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "stay up afterwards, to look around, until Ctrl-C")
 	cmd.Flags().BoolVar(&o.plain, "plain", false, "print changes as lines, as into a pipe; no colour")
@@ -75,9 +77,14 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	// A terminal that is closed and a pipe that breaks end it as Ctrl-C does: in order.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
-	d := &demo{app: a, opts: o, screen: a.newScreen(o.plain), key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()},
-		pages: map[rail.UUID][]string{}, names: map[rail.UUID]string{}}
+	d := &demo{
+		app: a, opts: o, screen: a.newScreen(o.plain), key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()},
+		pages: map[rail.UUID][]string{}, names: map[rail.UUID]string{},
+	}
 	err := d.perform(ctx)
+	if d.stage == nil {
+		d.screen.clear() // what was going on when it failed
+	}
 	if ctx.Err() != nil && !d.told && d.left == nil {
 		d.screen.settle()
 		return errors.New("interrupted; everything that was started has been ended")

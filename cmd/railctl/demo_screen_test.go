@@ -15,8 +15,10 @@ import (
 )
 
 func runningTicket(left time.Duration) ticket {
-	return ticket{JobRow: audit.JobRow{Status: "running", Requested: 4, Claimed: 4, RunID: rail.UUID{0xab}, Attempts: 1}, worker: "A",
-		left: left, lapsed: left == 0}
+	return ticket{
+		JobRow: audit.JobRow{Status: "running", Requested: 4, Claimed: 4, RunID: rail.UUID{0xab}, Attempts: 1}, worker: "A",
+		left: left, lapsed: left == 0,
+	}
 }
 
 // TestRowsInAPipe: a lease that only ticks is no change; one that is over is.

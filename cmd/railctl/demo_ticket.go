@@ -29,8 +29,15 @@ type ticketColumn struct {
 // ticketColumns are 77 characters wide together: with the margin they fit into 80.
 func ticketColumns() []ticketColumn {
 	return []ticketColumn{
-		{"status", -7}, {"requested", 9}, {"claimed", 7}, {"landed", 6}, {"rebuild", -7},
-		{"run", -8}, {"worker", -6}, {"lease", 6}, {"tries", 5},
+		{"status", -7},
+		{"requested", 9},
+		{"claimed", 7},
+		{"landed", 6},
+		{"rebuild", -7},
+		{"run", -8},
+		{"worker", -6},
+		{"lease", 6},
+		{"tries", 5},
 	}
 }
 
