@@ -116,7 +116,7 @@ func (p *process) end(t testing.TB) {
 		}
 	}
 	if t.Failed() && testing.Verbose() {
-		t.Logf("log of worker %d:\n%s", p.cmd.Process.Pid, p.log.tail(6000))
+		t.Logf("log of worker %d:\n%s", p.cmd.Process.Pid, p.log.tail(3000))
 	}
 }
 

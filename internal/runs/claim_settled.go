@@ -15,8 +15,8 @@ import (
 // settled: when the answer is lost, the claim may have been won all the same, and
 // the runs that it opened under the ids made here say so. They are built as if
 // nothing had happened; unasked they would cost a lease of silence and an attempt.
-// A third of the lease is all that the claim itself may take; while nobody answers
-// it asks until two thirds are over.
+// It asks more than once, as a statement whose client has gone may still be at
+// work, and while nobody answers for as long as a lease.
 func ClaimSettled(ctx context.Context, db DB, n int, o ClaimOptions, pause func(context.Context, int)) ([]Claimed, error) {
 	o.runs = newRuns(n)
 	before := time.Now()
@@ -26,24 +26,36 @@ func ClaimSettled(ctx context.Context, db DB, n int, o ClaimOptions, pause func(
 			return claimLimited(ctx, db, n, o)
 		}
 	}
-	out, err := within(ctx, o.Lease/3, func(ctx context.Context) ([]Claimed, error) { return claim(ctx, db, n, o) })
+	out, err := within(ctx, claimTimeout, func(ctx context.Context) ([]Claimed, error) { return claim(ctx, db, n, o) })
 	if err == nil || !pg.IsUnknownOutcome(err) {
 		return out, err
 	}
-	for try := 1; time.Since(before) < o.Lease*2/3 && ctx.Err() == nil; try++ {
-		opened, asked := within(ctx, 5*time.Second, func(ctx context.Context) ([]Claimed, error) { return opened(ctx, db, o.runs) })
-		switch {
-		case asked == nil && len(opened) == 0:
-			return nil, err
-		case asked == nil:
-			for i := range opened {
-				opened[i].leased = before
-			}
-			return opened, nil
+	asking, none := time.Now(), 0
+	for try := 1; time.Since(asking) < o.Lease && none < askedForNone && ctx.Err() == nil; try++ {
+		out, asked := within(ctx, 5*time.Second, func(ctx context.Context) ([]Claimed, error) { return opened(ctx, db, o.runs) })
+		if asked == nil && len(out) > 0 {
+			return leasedFrom(before, out), nil
+		}
+		if asked == nil {
+			none++
 		}
 		pause(ctx, try)
 	}
 	return nil, err
+}
+
+const (
+	// claimTimeout bounds one claim: a batch of hundreds on a busy server takes its
+	// time, and giving it up in the middle settles nothing.
+	claimTimeout = 30 * time.Second
+	askedForNone = 3
+)
+
+func leasedFrom(before time.Time, claims []Claimed) []Claimed {
+	for i := range claims {
+		claims[i].leased = before
+	}
+	return claims
 }
 
 func within(ctx context.Context, d time.Duration, f func(context.Context) ([]Claimed, error)) ([]Claimed, error) {

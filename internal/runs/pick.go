@@ -46,10 +46,13 @@ func (s *scanner) saw(filled bool) {
 }
 
 // claim claims, and when slots stay free and it is wanted asks when the next queued
-// row is due. A stop does not end it: a claim that is won has to be known to be handed back.
+// row is due. A stop does not end it for a while: a claim that is won has to be known
+// to be handed back.
 func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions, timed bool) ([]Claimed, time.Duration, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	stopping := ctx
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*claimTimeout)
 	defer cancel()
+	defer context.AfterFunc(stopping, func() { time.AfterFunc(stopLanding, cancel) })()
 	claimed, err := ClaimSettled(ctx, r.db, n, o, pauseBetweenTries)
 	if err != nil {
 		return nil, 0, err
