@@ -171,7 +171,10 @@ func (s *screen) row(t ticket) {
 	changed := t.shown() != s.last.shown()
 	if changed {
 		s.settle()
-		s.before, s.last = s.last, t
+		if s.before = s.last; s.before.Requested == 0 {
+			s.before = t // the first row of a table is no change
+		}
+		s.last = t
 	}
 	switch {
 	case s.live:
