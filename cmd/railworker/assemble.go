@@ -29,6 +29,7 @@ type worker struct {
 	runner  *runs.Runner
 	sweeper *sweep.Sweeper
 	auditor *audit.Collector
+	loops   *telemetry.Loops
 	admin   *telemetry.Server
 }
 
@@ -37,8 +38,8 @@ func (w *worker) close() {
 	w.probes.Close()
 }
 
-// assemble opens what the process needs and refuses a schema that this build
-// cannot serve. It never migrates.
+// assemble makes what the process needs. It asks nothing of the database, which may
+// still be away.
 func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*worker, error) {
 	reg := telemetry.NewRegistry(telemetry.Version(version, string(config.Worker)))
 	w := &worker{name: workerName(cfg)}
@@ -53,14 +54,11 @@ func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*worke
 }
 
 func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.Registry, log *slog.Logger) error {
-	if err := w.checkSchema(ctx, log); err != nil {
+	var err error
+	if w.loops, err = newLoops(cfg, reg); err != nil {
 		return err
 	}
-	loops, err := newLoops(cfg, reg)
-	if err != nil {
-		return err
-	}
-	if err := w.services(cfg, reg, loops, log); err != nil {
+	if err := w.services(cfg, reg, w.loops, log); err != nil {
 		return err
 	}
 	w.auditor = audit.NewCollector(w.probes, audit.Options{
@@ -68,7 +66,7 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 	})
 	reg.MustRegister(w.auditor)
 	w.admin, err = telemetry.Listen(ctx, telemetry.ServerOptions{
-		Listen: cfg.Admin.Listen, Registry: reg, Loops: loops, Ready: w.ready(), Logger: log,
+		Listen: cfg.Admin.Listen, Registry: reg, Loops: w.loops, Ready: w.ready(), Logger: log,
 		Username: cfg.Admin.Username, Password: cfg.Admin.PasswordFile.Read,
 	})
 	return err
@@ -99,13 +97,17 @@ func (w *worker) open(ctx context.Context, cfg *config.Config, reg prometheus.Re
 	return nil
 }
 
-// checkSchema waits for a database that is away, as a platform starts everything
-// at once, and gives up at once on a schema that does not fit.
+// checkSchema refuses a schema that this build cannot serve; it never migrates. It
+// waits for a database that is away, as a platform starts everything at once:
+// alive, and saying so, but neither started nor ready.
 func (w *worker) checkSchema(ctx context.Context, log *slog.Logger) error {
 	for wait := 250 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := pg.CheckSchema(ctx, w.probes, migrations.Schema, migrations.MinVersion, migrations.MaxVersion)
 		if err == nil || !pg.IsTransient(err) {
 			return err
+		}
+		for _, l := range telemetry.LoopNames() {
+			w.loops.Failed(l, pg.Class(err)) // it waits; it is not wedged
 		}
 		log.WarnContext(ctx, "waiting for the database", slog.String("err", pg.Text(err, 200)))
 		select {

@@ -21,15 +21,11 @@ func (p program) serve(ctx context.Context, cfg *config.Config) error {
 	log, level := telemetry.NewLogger(p.stderr, cfg.Log.Level, cfg.Log.Format, string(config.Worker))
 	defer debugOnHangup(ctx, log, level)()
 	w, err := assemble(ctx, cfg, log)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil // a stop while it waited for the database
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	defer w.close()
-	log.InfoContext(ctx, "started", slog.String("worker", w.name), slog.String("version", version), slog.String("listen", w.admin.Addr()))
-	err = w.run(ctx)
+	err = w.run(ctx, log)
 	log.InfoContext(context.WithoutCancel(ctx), "stopped")
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -37,14 +33,24 @@ func (p program) serve(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// run starts every service; the first that returns stops all. The admin listener
-// stays until the builds have ended, so that a drain can be watched.
-func (w *worker) run(ctx context.Context) error {
+// run serves probes and works. The admin listener is there before the database and
+// stays until the builds have ended, so that a start and a drain can be watched.
+func (w *worker) run(ctx context.Context, log *slog.Logger) error {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	var admin errgroup.Group
 	admin.Go(func() error { return w.admin.Run(serving) })
+	log.InfoContext(ctx, "listening", slog.String("listen", w.admin.Addr()))
+	err := w.work(ctx, log)
+	stopServing()
+	return errors.Join(err, ignoreCanceled(admin.Wait()))
+}
 
+// work starts every service; the first that returns stops all.
+func (w *worker) work(ctx context.Context, log *slog.Logger) error {
+	if err := w.checkSchema(ctx, log); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, w.admin.Drain)
 	g.Go(func() error { return w.trigger.Run(ctx) })
@@ -52,9 +58,8 @@ func (w *worker) run(ctx context.Context) error {
 	g.Go(func() error { return w.sweeper.Run(ctx) })
 	g.Go(func() error { return w.auditor.Run(ctx) })
 	w.admin.Started()
-	err := g.Wait()
-	stopServing()
-	return errors.Join(err, ignoreCanceled(admin.Wait()))
+	log.InfoContext(ctx, "started", slog.String("worker", w.name), slog.String("version", version), slog.String("listen", w.admin.Addr()))
+	return g.Wait()
 }
 
 func ignoreCanceled(err error) error {

@@ -76,6 +76,12 @@ func TestStopWhileWaitingForTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := launch(t, quick("postgres://rail@127.0.0.1:1/none?sslmode=disable", "http://127.0.0.1:1/"), "run")
 	eventually(t, 20*time.Second, "waiting for the database", func() bool { return w.log.field("waiting for the database", "err") != "" })
+	w.admin = w.log.field("listening", "listen")
+	for path, want := range map[string]int{"/livez": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/startupz": http.StatusServiceUnavailable, "/metrics": http.StatusOK} {
+		if code, body := w.probe(path); code != want {
+			t.Errorf("%s of a worker that waits: %d %s", path, code, body)
+		}
+	}
 	w.signal(syscall.SIGTERM)
 	if code := w.await(t, 10*time.Second); code != 0 {
 		t.Errorf("exit %d:\n%s", code, w.log)
