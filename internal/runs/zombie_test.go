@@ -418,6 +418,25 @@ func TestNeitherLandingNorQuestionIsAnswered(t *testing.T) {
 	})
 }
 
+// The holder itself learns that it landed, that its answer was lost, and nothing
+// about being fenced.
+func TestLostAnswerIsAskedForAndCalledAmbiguous(t *testing.T) {
+	both(t, func(t *testing.T, pad int) {
+		db := pgtest.New(t)
+		k := newKey()
+		demand(t, db, k, 1)
+		c := mustClaim(t, db)
+		l := &lossy{Pool: db.Pool}
+		l.losses.Store(1)
+		tries := 0
+		out, err := runs.LandSettled(t.Context(), l, landing(t, c.Claim, `{"pad":"`+strings.Repeat("x", pad)+`"}`), func(context.Context, int) { tries++ })
+		if err != nil || !out.Ambiguous || tries != 0 {
+			t.Errorf("landed %+v, %v, after %d pauses", out, err, tries)
+		}
+		db.CheckLedger(t)
+	})
+}
+
 // A landing that never arrived is tried again, not built again.
 func TestLandingThatWasNeverSentIsTriedAgain(t *testing.T) {
 	both(t, func(t *testing.T, pad int) {
