@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,14 +60,20 @@ func (l *limited) queue(firms, each int) {
 	}
 }
 
-// race lets claimers claim two at a time and hand back, each so many times.
+// race lets claimers claim two or three at a time, and hand the batch before back:
+// together they want more than any limit.
 func (l *limited) race(claimers, rounds int) {
 	var all sync.WaitGroup
 	for range claimers {
 		all.Go(func() {
+			var held []Claimed
 			for range rounds {
-				l.claimAndRelease(l.t.Context())
+				got := l.claim(2 + rand.N(2))
+				l.check(l.t.Context())
+				l.release(held)
+				held = got
 			}
+			l.release(held)
 		})
 	}
 	all.Wait()
@@ -77,19 +82,18 @@ func (l *limited) race(claimers, rounds int) {
 	}
 }
 
-func (l *limited) claimAndRelease(ctx context.Context) {
-	got, err := claimLimited(ctx, l.pool, 2, l.o)
+func (l *limited) claim(n int) []Claimed {
+	got, err := claimLimited(l.t.Context(), l.pool, n, l.o)
 	if err != nil {
 		l.t.Errorf("claim: %v", err)
-		return
 	}
 	l.won.Add(int64(len(got)))
-	l.check(ctx)
-	for range rand.N(100) {
-		runtime.Gosched()
-	}
-	for _, c := range got {
-		if _, err := Release(ctx, l.pool, c.Claim, Failure{Kind: "interrupted"}, 0); err != nil {
+	return got
+}
+
+func (l *limited) release(claims []Claimed) {
+	for _, c := range claims {
+		if _, err := Release(l.t.Context(), l.pool, c.Claim, Failure{Kind: "interrupted"}, 0); err != nil {
 			l.t.Errorf("release: %v", err)
 		}
 	}
@@ -120,22 +124,19 @@ func (l *limited) fill() {
 	if l.o.Total > 0 {
 		want = min(want, l.o.Total)
 	}
-	var taken atomic.Int64
 	var all sync.WaitGroup
 	for range want {
 		all.Go(func() {
-			got, err := claimLimited(l.t.Context(), l.pool, 1, l.o)
-			if err != nil || len(got) != 1 {
-				l.t.Errorf("a claim with room left won %d, %v", len(got), err)
+			if n := len(l.claim(1)); n != 1 {
+				l.t.Errorf("a claim with room left won %d", n)
 			}
-			taken.Add(int64(len(got)))
 		})
 	}
 	all.Wait()
 	if total, _ := l.check(l.t.Context()); total != want {
 		l.t.Errorf("%d run of %d allowed", total, want)
 	}
-	if got, err := claimLimited(l.t.Context(), l.pool, 5, l.o); err != nil || len(got) != 0 {
-		l.t.Errorf("beyond the limit: %d, %v", len(got), err)
+	if n := len(l.claim(5)); n != 0 {
+		l.t.Errorf("%d beyond the limit", n)
 	}
 }
