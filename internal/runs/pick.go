@@ -12,10 +12,13 @@ import (
 
 // scanner bounds how many queued rows of a firm a pick reads. A firm whose first
 // rows are all settling or backing off would cost every pick the whole queue; so a
-// pick reads the head only, and once a second, when slots stayed empty, all of it.
+// pick reads the head only, and now and then, when slots stayed empty, all of it:
+// once a second, or less often where that look takes long.
 type scanner struct {
 	lastFull time.Time
-	full     bool
+	every    time.Duration // between two full looks
+	full     bool          // the next pick reads everything
+	looking  bool          // the last one did, and has not been judged
 	// timed: it is worth to ask when the next queued row is due, as something has
 	// just changed here or was due soon. An idle worker polls without: its pause is
 	// the longest that a row of somebody else's can be late.
@@ -25,22 +28,26 @@ type scanner struct {
 const (
 	headRows  = 256
 	fullEvery = time.Second
+	fullShare = 20 // one part in this of the time may go into full looks
 )
 
-func newScanner() *scanner { return &scanner{full: true, timed: true} }
+func newScanner() *scanner { return &scanner{full: true, timed: true, every: fullEvery} }
 
 // rows is the Scan option of the next pick; 0 reads everything.
 func (s *scanner) rows() int {
 	if !s.full {
 		return headRows
 	}
-	s.full, s.lastFull = false, time.Now()
+	s.full, s.looking, s.lastFull = false, true, time.Now()
 	return 0
 }
 
 // saw notes whether a pick filled every slot.
 func (s *scanner) saw(filled bool) {
-	if !filled && time.Since(s.lastFull) >= fullEvery {
+	if s.looking {
+		s.looking, s.every = false, max(fullEvery, fullShare*time.Since(s.lastFull))
+	}
+	if !filled && time.Since(s.lastFull) >= s.every {
 		s.full = true
 	}
 }
