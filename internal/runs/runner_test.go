@@ -83,10 +83,14 @@ func TestBadBuildsAreRecordedAndLandNothing(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	frame := func(s string) builderFunc {
-		return func(context.Context, runs.Request) (runs.Frame, runs.Usage, error) { return jsonFrame(s), runs.Usage{}, nil }
+		return func(context.Context, runs.Request) (runs.Frame, runs.Usage, error) {
+			return jsonFrame(s), runs.Usage{}, nil
+		}
 	}
 	fails := func(e *runs.BuildError) builderFunc {
-		return func(context.Context, runs.Request) (runs.Frame, runs.Usage, error) { return runs.Frame{}, runs.Usage{}, e }
+		return func(context.Context, runs.Request) (runs.Frame, runs.Usage, error) {
+			return runs.Frame{}, runs.Usage{}, e
+		}
 	}
 	type verdict struct{ outcome, kind, status string }
 	parked := verdict{"failed", "invalid_frame", "parked"}
