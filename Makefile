@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build lint fmt fmt-check generated generate vuln migrate clean need-go
+.PHONY: help demo test check bench build lint fmt fmt-check generated generate vuln migrate clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -12,6 +12,7 @@ COMMANDS := $(notdir $(wildcard cmd/*))
 RACE ?= -race
 TESTFLAGS ?=
 DOCS ?=
+BENCH ?=
 ARGS ?=
 
 # Tools of the gate: pinned, below .cache, never in the module's own graph.
@@ -36,6 +37,10 @@ test: need-go ## all tests, with the race detector, on a real PostgreSQL; TESTFL
 	$(GO) test $(RACE) -shuffle=on -timeout 20m $(TESTFLAGS) ./...
 
 check: fmt-check lint vuln generated test ## every gate: format, lint, vulnerabilities, generated files, tests
+
+bench: need-go ## figures beside pgbench on the same throwaway server, under 6 minutes; BENCH=quick for a shorter look; ARGS='-write docs/PERFORMANCE.md'
+	@scripts/need-postgres initdb postgres psql pgbench
+	@BENCH='$(BENCH)' $(GO) run ./test/bench $(ARGS)
 
 build: need-go ## the programs, into bin/
 	@mkdir -p bin

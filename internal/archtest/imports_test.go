@@ -49,6 +49,10 @@ func rooms() []room {
 		// outside the rail: a build service and a client as anybody could write them
 		{"internal/brief", []string{"internal/pg"}},
 		{"client", nil},
+		// measures the rooms as a worker puts them together; not built into bin/
+		{"test/bench", []string{
+			"internal/pg", "internal/jobs", "internal/runs", "internal/frames", "internal/trigger", "internal/sweep", "migrations",
+		}},
 	}
 }
 

@@ -97,12 +97,13 @@ func tableLaws() []law {
 }
 
 // ownerless reports whether the law does not apply: tests, the schema itself,
-// and code that stands for producers outside the rail.
+// code that stands for producers outside the rail, and the benchmark, which sets
+// up states that no owner would.
 func ownerless(f *goFile) bool {
 	if f.support() {
 		return true
 	}
-	for _, outside := range []string{"migrations", "internal/brief", "examples"} {
+	for _, outside := range []string{"migrations", "internal/brief", "examples", "test/bench"} {
 		if within(f.dir, outside) {
 			return true
 		}

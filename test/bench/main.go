@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// plan says how much is measured: everything, or a quick look.
+type plan struct {
+	idle    int           // idle matters of the large database
+	rounds  int           // turns of each side
+	turn    time.Duration // length of one
+	latency time.Duration
+	watch   time.Duration // how long an idle worker is watched
+	only    string        // names of the measurements, empty for all
+	clients int
+}
+
+func newPlan(quick bool) plan {
+	if quick {
+		return plan{idle: 100_000, rounds: 2, turn: 1500 * time.Millisecond, latency: 4 * time.Second, watch: 5 * time.Second, clients: 4}
+	}
+	return plan{idle: 1_000_000, rounds: 5, turn: 2500 * time.Millisecond, latency: 12 * time.Second, watch: 15 * time.Second, clients: 4}
+}
+
+func (p plan) wants(name string) bool { return p.only == "" || strings.Contains(p.only, name) }
+
+func main() {
+	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "a shorter look at fewer idle matters (BENCH=quick)")
+	write := flag.String("write", "", "document to write the table into, between its markers")
+	profile := flag.String("cpuprofile", "", "file for a CPU profile of the claim and landing cycles")
+	only := flag.String("only", "", "measure only these: demand,cycle,latency,idle,scale,busy,memory")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	p := newPlan(*quick)
+	p.only = *only
+	if err := run(ctx, p, *write, *profile); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, p plan, write, profile string) (err error) {
+	b := &bench{plan: p, started: time.Now()}
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for _, m := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		// what waits for the disk comes before what fills it
+		{"latency", b.latency}, {"cycle", profiled(profile, b.cycle)}, {"demand", b.demand},
+		{"scale", b.scale}, {"idle", b.idle}, {"busy", b.busy}, {"memory", b.memory},
+	} {
+		if !p.wants(m.name) {
+			continue
+		}
+		b.say(m.name)
+		if err := m.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	b.say("done")
+	if err := b.results.show(os.Stdout, b.machine); err != nil {
+		return err
+	}
+	if write != "" {
+		return b.results.write(write, b.machine)
+	}
+	return nil
+}
+
+// profiled records what the process does during one measurement.
+func profiled(file string, do func(context.Context) error) func(context.Context) error {
+	if file == "" {
+		return do
+	}
+	return func(ctx context.Context) error {
+		f, err := os.Create(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+		return do(ctx)
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"briefrail/internal/pg"
+	"briefrail/internal/rail"
+	"briefrail/internal/runs"
+	"briefrail/internal/sweep"
+	"briefrail/internal/trigger"
+)
+
+// quietLoops is for loops that nobody watches.
+type quietLoops struct{}
+
+// Progress implements the Loops of every room.
+func (quietLoops) Progress(string) {}
+
+// Failed implements the Loops of every room.
+func (quietLoops) Failed(string, string) {}
+
+func retry() runs.Retry {
+	return runs.Retry{MaxAttempts: 6, Backoff: 5 * time.Second, BackoffMax: 10 * time.Minute}
+}
+
+// worker runs what railworker runs, with its default settings but for settle, until
+// ctx ends.
+func worker(ctx context.Context, pool *pgxpool.Pool, b runs.Builder, canary time.Duration) error {
+	reg, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
+	rules, err := trigger.NewRules([]trigger.Rule{{Name: "document.uploaded", Priority: rail.Standard}}, nil)
+	if err != nil {
+		return err
+	}
+	runner := runs.New(pool, b, reg, runs.Options{
+		Worker: "bench", Slots: 16, Lease: time.Minute, Renew: true, Retry: retry(), StopGrace: time.Second, BuildTimeout: time.Minute,
+		BuilderName: "bench", MaxFrame: 16 << 20, KeepFrames: 10, MaxIdle: time.Second, Loops: quietLoops{}, Log: log,
+	})
+	t := trigger.New(pool, reg, trigger.Options{
+		Rules: rules, MaxWait: time.Minute, MaxIdle: time.Second, Batch: 500, Wake: runner.Wake, Loops: quietLoops{}, Log: log,
+	})
+	s := sweep.New(pool, reg, sweep.Options{
+		Every: time.Second, Batch: 100, Retry: retry(), Canary: canary, Wake: runner.Wake, Loops: quietLoops{}, Log: log,
+		Keep: sweep.Retention{Outbox: 7 * 24 * time.Hour, Receipts: 30 * 24 * time.Hour, Runs: 90 * 24 * time.Hour, Frames: 10},
+	})
+	group, ctx := errgroup.WithContext(ctx)
+	for _, loop := range []func(context.Context) error{runner.Run, t.Run, s.Run} {
+		group.Go(func() error { return loop(ctx) })
+	}
+	return group.Wait()
+}
+
+// workFor runs a worker for a while.
+func workFor(ctx context.Context, d time.Duration, pool *pgxpool.Pool, b runs.Builder, canary time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	if err := worker(limited, pool, b, canary); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// instant is a builder that answers at once and notes when it was asked.
+type instant struct {
+	mu    sync.Mutex
+	asked map[rail.UUID]time.Time // by matter
+}
+
+// Build implements runs.Builder.
+func (b *instant) Build(_ context.Context, r runs.Request) (runs.Frame, runs.Usage, error) {
+	b.mu.Lock()
+	b.asked[r.Key.Matter] = time.Now()
+	b.mu.Unlock()
+	return runs.Frame{JSON: []byte(frame), SchemaVersion: "bench/1", BuilderVersion: "bench/1"}, runs.Usage{}, nil
+}
+
+const factsPerSecond = 50
+
+// latency measures how long after its commit a fact is claimed, without settling:
+// from the producer's answer to the builder's call.
+func (b *bench) latency(ctx context.Context) error {
+	if err := b.do(ctx, small, calmSQL,
+		`DELETE FROM ops.outbox_undecided`, vacuumSQL); err != nil {
+		return err
+	}
+	pool, err := b.pool(ctx, small, 8)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	builder := &instant{asked: map[rail.UUID]time.Time{}}
+	committed := map[rail.UUID]time.Time{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return workFor(ctx, b.plan.latency+2*time.Second, pool, builder, 0) })
+	group.Go(func() (err error) { committed, err = b.produce(ctx); return err })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	waits := make([]time.Duration, 0, len(committed))
+	for matter, at := range committed {
+		asked, ok := builder.asked[matter]
+		if !ok {
+			return fmt.Errorf("matter %s was never built", matter)
+		}
+		waits = append(waits, max(0, asked.Sub(at)))
+	}
+	what := fmt.Sprintf("fact committed to claim at %d facts/s, settle 0", factsPerSecond)
+	b.results.add(what+", p50", ms(quantile(waits, .5)), "", "", "")
+	b.results.add(what+", p99", ms(quantile(waits, .99)), "", "", "")
+	return nil
+}
+
+// produce inserts facts at random instants, each of a matter of its own, and
+// returns when each was committed.
+func (b *bench) produce(ctx context.Context) (map[rail.UUID]time.Time, error) {
+	conn, err := pg.Connect(ctx, pg.Options{DSN: b.cluster.DSN(small)})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	committed := map[rail.UUID]time.Time{}
+	next := time.Now().Add(500 * time.Millisecond)
+	for until := next.Add(b.plan.latency); next.Before(until); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Until(next)):
+		}
+		matter := rail.NewUUID()
+		_, err := conn.Exec(ctx, `INSERT INTO ops.domain_event_outbox (firm_id, matter_id, event_name) VALUES (md5('firm' || $1::integer)::uuid, $2, 'document.uploaded')`,
+			rand.N(firms), matter)
+		if err != nil {
+			return nil, err
+		}
+		committed[matter] = time.Now()
+		next = next.Add(time.Duration(rand.ExpFloat64() * float64(time.Second) / factsPerSecond))
+	}
+	return committed, nil
+}
+
+// idle counts what an idle worker asks the database, canary included: a long run
+// less a short one, so that starting up is left out.
+func (b *bench) idle(ctx context.Context) error {
+	if err := b.needLarge(ctx); err != nil {
+		return err
+	}
+	var counts [4]int64
+	for i, d := range []time.Duration{0, 3 * time.Second, 3 * time.Second, 3*time.Second + b.plan.watch} {
+		n, err := b.transactions(ctx, d) // the first canary is built in the first run
+		if err != nil {
+			return err
+		}
+		counts[i] = n
+	}
+	extra := (counts[3] - counts[2]) - (counts[2] - counts[1])
+	b.results.add(fmt.Sprintf("queries of an idle worker at %d idle matters", b.plan.idle),
+		fmt.Sprintf("%.1f/s", float64(extra)/b.plan.watch.Seconds()), "", "", "at most 5/s")
+	return nil
+}
+
+// transactions runs a worker for a while and returns the server's own count of
+// transactions in the large database, read once the worker's sessions have ended.
+func (b *bench) transactions(ctx context.Context, d time.Duration) (n int64, err error) {
+	if d > 0 {
+		pool, err := b.pool(ctx, large, 8)
+		if err != nil {
+			return 0, err
+		}
+		err = workFor(ctx, d, pool, &instant{asked: map[rail.UUID]time.Time{}}, time.Minute)
+		pool.Close()
+		if err != nil {
+			return 0, err
+		}
+	}
+	err = b.scan(ctx, "postgres", &n, `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1`, large)
+	return n, err
+}
