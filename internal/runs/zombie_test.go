@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"briefrail/internal/jobs"
 	"briefrail/internal/pg"
 	"briefrail/internal/pg/pgtest"
 	"briefrail/internal/rail"
@@ -63,8 +62,6 @@ func haunt(t *testing.T, over func(*pgxpool.Pool) runs.DB, early bool, pad int) 
 }
 
 func plain(p *pgxpool.Pool) runs.DB { return p }
-
-func (z *zombie) claim() jobs.Claim { return jobs.Claim{Key: z.key, Token: z.token} }
 
 // resume wakes the zombie and waits until it has nothing left to do.
 func (z *zombie) resume() {
