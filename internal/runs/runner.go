@@ -112,24 +112,30 @@ func (r *Runner) drain(cancel context.CancelCauseFunc) {
 	}
 }
 
-const minIdle = 10 * time.Millisecond
+const (
+	minIdle    = 10 * time.Millisecond
+	errorPause = 100 * time.Millisecond // the first; doubles
+)
 
 // dispatch is the claim loop. A pick that filled every slot is followed by the
 // next as soon as one is free; one that found less by a pause that doubles up to
 // MaxIdle, cut short by a knock, a freed slot or the earliest row that settles.
 func (r *Runner) dispatch(ctx, work context.Context) error {
-	idle := minIdle
+	idle, failing := minIdle, false
 	scan := newScanner()
 	for ctx.Err() == nil {
 		won, wanted, next, err := r.pick(ctx, work, scan)
 		switch {
-		case err != nil && ctx.Err() == nil:
-			idle = min(max(2*idle, 100*time.Millisecond), 4*r.opts.MaxIdle)
+		case err != nil && !failing: // one dead session of many must not cost an idle pause
+			idle = errorPause
+		case err != nil:
+			idle = min(2*idle, 4*r.opts.MaxIdle)
 		case won > 0:
 			idle = minIdle
 		default:
 			idle = min(2*idle, r.opts.MaxIdle)
 		}
+		failing = err != nil
 		if won == wanted && wanted > 0 {
 			continue
 		}

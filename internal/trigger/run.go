@@ -54,25 +54,33 @@ func New(pool *pgxpool.Pool, reg prometheus.Registerer, opts Options) *Trigger {
 
 // shortest pause after a look that found something; an idle loop doubles it up to
 // MaxIdle.
-const minIdle = 10 * time.Millisecond
+const (
+	minIdle    = 10 * time.Millisecond
+	errorPause = 100 * time.Millisecond // the first; doubles
+)
 
 // Run sweeps the outbox until ctx ends, and returns ctx's error. A full batch is
 // followed by the next at once. A database that is away means a growing pause,
 // never a spin.
 func (t *Trigger) Run(ctx context.Context) error {
-	idle := minIdle
+	idle, failing := minIdle, false
 	for ctx.Err() == nil {
 		n, err := t.Once(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			t.opts.Loops.Failed("reconcile", pg.Class(err))
 			t.opts.Log.ErrorContext(ctx, "facts not decided", slog.String("err", pg.Text(err, 300)), slog.String("sqlstate", pg.SQLState(err)))
-			idle = min(max(2*idle, 100*time.Millisecond), 4*t.opts.MaxIdle)
+			// one dead session of many must not cost an idle pause
+			if !failing {
+				idle = errorPause / 2
+			}
+			idle = min(2*idle, 4*t.opts.MaxIdle)
 		case n > 0:
 			idle = minIdle
 		default:
 			idle = min(2*idle, t.opts.MaxIdle)
 		}
+		failing = err != nil
 		if err == nil {
 			t.opts.Loops.Progress("reconcile")
 		}
