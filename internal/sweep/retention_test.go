@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -45,7 +46,9 @@ func pruneOnce(t *testing.T, db *pgtest.DB, keep sweep.Retention) {
 	go func() { ended <- s.Run(ctx) }()
 	<-w.done
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the sweeper ended with %v", err)
+	}
 }
 
 // again lands one more frame of a matter.
