@@ -51,6 +51,12 @@ func ClaimSQL() string { return jobs.ClaimCTE(lastClaimOfFirm, highestOf("p")) +
 // ClaimKeySQL is the claim of one named matter with its run.
 func ClaimKeySQL() string { return jobs.ClaimKeyCTE(highestOf("j")) + openCTE }
 
+// constant: the texts, put together and taken apart once
+var (
+	claimStatement    = pg.NewStatement(ClaimSQL())
+	claimKeyStatement = pg.NewStatement(ClaimKeySQL())
+)
+
 // ClaimOptions say how a claim is made.
 type ClaimOptions struct {
 	Worker  string
@@ -73,7 +79,7 @@ func Claim(ctx context.Context, db pg.DB, n int, o ClaimOptions) ([]Claimed, err
 	if o.Scan > 0 {
 		args["scan"] = o.Scan
 	}
-	return claim(ctx, db, ClaimSQL(), args)
+	return claim(ctx, db, claimStatement, args)
 }
 
 // ClaimKey claims one matter whatever it waits for, except another's live claim, a
@@ -81,7 +87,7 @@ func Claim(ctx context.Context, db pg.DB, n int, o ClaimOptions) ([]Claimed, err
 func ClaimKey(ctx context.Context, db pg.DB, k rail.Key, p rail.Priority, o ClaimOptions) ([]Claimed, error) {
 	args := o.args(1)
 	args["firm"], args["matter"], args["priority"] = k.Firm, k.Matter, int16(p)
-	return claim(ctx, db, ClaimKeySQL(), args)
+	return claim(ctx, db, claimKeyStatement, args)
 }
 
 func (o ClaimOptions) args(n int) pgx.NamedArgs {
@@ -99,9 +105,9 @@ func newRuns(n int) []rail.UUID {
 	return out
 }
 
-func claim(ctx context.Context, db pg.DB, sql string, args pgx.NamedArgs) ([]Claimed, error) {
+func claim(ctx context.Context, db pg.DB, s *pg.Statement, args pgx.NamedArgs) ([]Claimed, error) {
 	before := time.Now()
-	rows, err := db.Query(ctx, sql, args)
+	rows, err := db.Query(ctx, s.SQL(), s.With(args))
 	if err != nil {
 		return nil, fmt.Errorf("runs.Claim: %w", err)
 	}

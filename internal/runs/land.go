@@ -56,6 +56,9 @@ func LandSQL() string {
 		outbox.AppendFromCTE("told", "landed", "true") + landedAnswer
 }
 
+// constant: the text, put together and taken apart once
+var landStatement = pg.NewStatement(LandSQL())
+
 // A frame above this size is copied in instead of sent as a parameter, in a
 // transaction of four statements; below it the one statement is twice as fast.
 const copyAbove = 256 << 10
@@ -70,7 +73,7 @@ func Land(ctx context.Context, db DB, l Landing) (Landed, error) {
 	args := l.args()
 	args["frame"], args["digest"] = l.Frame.JSON, l.Digest[:]
 	args["schema_version"], args["builder_version"] = l.Frame.SchemaVersion, l.Frame.BuilderVersion
-	return scanLanded(db.QueryRow(ctx, LandSQL(), args), l)
+	return scanLanded(db.QueryRow(ctx, landStatement.SQL(), landStatement.With(args)), l)
 }
 
 // DB is a pool or a connection: something that can also start a transaction.

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"briefrail/internal/pg"
 	"briefrail/internal/rail"
 )
 
@@ -32,8 +33,14 @@ var errTapped = errors.New("noted, not run")
 
 func (t *tap) note(sql string, args []any) {
 	t.sql = sql
-	if len(args) == 1 {
-		t.args, _ = args[0].(pgx.NamedArgs)
+	if len(args) != 1 {
+		return
+	}
+	switch a := args[0].(type) {
+	case pgx.NamedArgs:
+		t.args = a
+	case pg.Bound:
+		t.args = a.Args
 	}
 }
 
