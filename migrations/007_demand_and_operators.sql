@@ -169,24 +169,27 @@ DECLARE
   e bigint;
   n bigint;
   f bigint;
+  live record;
 BEGIN
   UPDATE ops.ledger SET epoch = epoch + 1, changed_at = clock_timestamp(), timeline = ops.current_timeline(),
          system_identifier = (SELECT c.system_identifier FROM pg_control_system() c)
   RETURNING epoch INTO e;
-  WITH live AS (
-    SELECT firm_id, matter_id, run_id FROM ops.matter_frame_jobs WHERE run_status = 'running' ORDER BY firm_id, matter_id FOR UPDATE
-  ), back AS (
+  -- one by one, in the key order in which everybody locks: a statement that waited
+  -- for a row would not see the run of a claim that was made meanwhile. Such a claim
+  -- is younger than the rewind and stays.
+  n := 0;
+  FOR live IN SELECT firm_id, matter_id, run_id FROM ops.matter_frame_jobs WHERE run_status = 'running' ORDER BY firm_id, matter_id LOOP
     UPDATE ops.matter_frame_jobs j
        SET run_status = 'queued', run_id = NULL, claimed_at = NULL, lease_expires_at = NULL,
            priority = least(j.priority, j.rebuild_priority), rebuild_needed = false, rebuild_since = NULL, rebuild_priority = NULL,
-           queued_at = clock_timestamp(), not_before = clock_timestamp(), attempts = j.attempts - 1
-      FROM live WHERE j.firm_id = live.firm_id AND j.matter_id = live.matter_id
-    RETURNING live.run_id
-  )
-  UPDATE ops.matter_frame_runs r
-     SET outcome = 'fenced', finished_at = clock_timestamp(), error_kind = 'epoch_bump', error_text = 'the ledger epoch was raised'
-    FROM back WHERE r.run_id = back.run_id AND r.outcome = 'running';
-  GET DIAGNOSTICS n = ROW_COUNT;
+           queued_at = clock_timestamp(), not_before = clock_timestamp(), attempts = greatest(j.attempts - 1, 0)
+     WHERE j.firm_id = live.firm_id AND j.matter_id = live.matter_id AND j.run_id = live.run_id;
+    CONTINUE WHEN NOT FOUND;
+    n := n + 1;
+    UPDATE ops.matter_frame_runs r
+       SET outcome = 'fenced', finished_at = clock_timestamp(), error_kind = 'epoch_bump', error_text = 'the ledger epoch was raised'
+     WHERE r.run_id = live.run_id AND r.outcome = 'running';
+  END LOOP;
   INSERT INTO ops.outbox_undecided (seq, event_id, recorded_at)
   SELECT o.seq, o.event_id, o.recorded_at FROM ops.domain_event_outbox o
    WHERE o.recorded_at >= since AND o.event_name NOT IN ('brief.landed', 'brief.parked')
