@@ -115,7 +115,7 @@ func (p *process) end(t testing.TB) {
 			t.Errorf("%s in worker %d:\n%s", word, p.cmd.Process.Pid, p.log)
 		}
 	}
-	if t.Failed() && testing.Verbose() {
+	if t.Failed() {
 		t.Logf("log of worker %d:\n%s", p.cmd.Process.Pid, p.log.tail(3000))
 	}
 }

@@ -14,9 +14,20 @@ import (
 
 // A worker is stopped in mid-build past its lease; another builds with the next
 // token and lands; the first is continued, its builder's answer lies ready, and its
-// write is refused.
+// write is refused. The renewal wakes up at the same time; when that is the faster
+// one the zombie learns it before it writes, and there is another round.
 func TestZombieIsRefused(t *testing.T) {
 	t.Parallel()
+	for range 5 {
+		if zombieWrites(t) || t.Failed() {
+			return
+		}
+	}
+	t.Error("no zombie came to write")
+}
+
+// zombieWrites is one round; it reports whether the zombie tried to land.
+func zombieWrites(t *testing.T) bool {
 	db := pgtest.New(t)
 	first, answered := newHeld(), make(chan struct{})
 	var zombie atomic.Pointer[rail.UUID]
@@ -40,18 +51,17 @@ func TestZombieIsRefused(t *testing.T) {
 	<-answered
 	a.signal(syscall.SIGCONT)
 	run := *zombie.Load()
-	eventually(t, 10*time.Second, "the late write is noted", func() bool {
-		return peek[bool](t.Context(), db.Pool, `SELECT late_write_at IS NOT NULL FROM ops.matter_frame_runs WHERE run_id = $1`, run)
-	})
-	if o := one[string](t, db.Pool, `SELECT outcome FROM ops.matter_frame_runs WHERE run_id = $1`, run); o != "expired" {
-		t.Errorf("the zombie's run is %s", o)
-	}
-	eventually(t, 5*time.Second, "the run ended in a", func() bool { return a.metric(`rail_runs_total{outcome="fenced"}`) == 1 })
+	eventually(t, 10*time.Second, "the run ended in a", func() bool { return a.metric(`rail_runs_total{outcome="fenced"}`) == 1 })
 	land, renew := a.metric(`rail_fence_rejections_total{write="land"}`), a.metric(`rail_fence_rejections_total{write="renew"}`)
 	if land+renew != 1 {
 		t.Errorf("rejections: land %v, renew %v", land, renew)
 	}
-	t.Logf("refused: land %v, renew %v", land, renew)
+	if noted := one[bool](t, db.Pool, `SELECT late_write_at IS NOT NULL FROM ops.matter_frame_runs WHERE run_id = $1`, run); noted != (land == 1) {
+		t.Errorf("late write noted: %v; rejections: land %v, renew %v", noted, land, renew)
+	}
+	if o := one[string](t, db.Pool, `SELECT outcome FROM ops.matter_frame_runs WHERE run_id = $1`, run); o != "expired" {
+		t.Errorf("the zombie's run is %s", o)
+	}
 	if n := one[int](t, db.Pool, `SELECT count(*) FROM ops.matter_frames f JOIN ops.matter_frame_runs r USING (run_id) WHERE r.worker = 'b' AND r.retry_of = $1`, run); n != 1 {
 		t.Errorf("%d frames of b", n)
 	}
@@ -62,4 +72,5 @@ func TestZombieIsRefused(t *testing.T) {
 	if !a.ready() {
 		t.Error("the zombie is not ready to work on")
 	}
+	return land == 1
 }
