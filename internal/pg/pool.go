@@ -88,6 +88,7 @@ func Open(ctx context.Context, o Options) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database pool: %w", err)
 	}
+	watch.pool.Store(pool)
 	return pool, nil
 }
 

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,8 @@ type watch struct {
 	readOnlyOK bool
 	acquire    time.Duration
 	metrics    *Metrics
+	pool       atomic.Pointer[pgxpool.Pool] // nil for a session outside any pool
+	reset      atomic.Int64                 // when the pool was last emptied, Unix milliseconds
 }
 
 var (
@@ -75,6 +78,19 @@ func (w *watch) ended(c *pgx.Conn, err error) {
 		Discard(c)
 	case state == "57P01", state == "57P02", len(state) == 5 && state[:2] == "08":
 		Discard(c)
+		w.empty()
+	case state == "" && c.IsClosed() && !errors.Is(err, context.DeadlineExceeded):
+		w.empty()
+	}
+}
+
+// empty throws all idle sessions away when one was cut by the other side: the
+// server, or what stands before it, has gone, and the others would each cost
+// somebody a failed statement before they are found out. Once a second will do.
+func (w *watch) empty() {
+	now, last := time.Now().UnixMilli(), w.reset.Load()
+	if pool := w.pool.Load(); pool != nil && now-last > 1000 && w.reset.CompareAndSwap(last, now) {
+		pool.Reset()
 	}
 }
 
