@@ -64,7 +64,7 @@ func TestListsAreFilteredAndBounded(t *testing.T) {
 	second := l.build(k)
 	l.build(other)
 	l.fact(k, "note.added")
-	l.force(`UPDATE ops.matter_frame_runs SET late_write_at = clock_timestamp() WHERE run_id = $1`, first.Token.Run)
+	l.force(`UPDATE ops.matter_frame_runs SET outcome = 'expired', late_write_at = clock_timestamp() WHERE run_id = $1`, first.Token.Run)
 	// An old row is found too, after the newer windows have not filled the list.
 	l.force(`UPDATE ops.matter_frame_runs SET started_at = started_at - interval '30 days' WHERE run_id = $1`, first.Token.Run)
 
