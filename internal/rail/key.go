@@ -50,3 +50,15 @@ func Bucket(id UUID) int {
 	sum := sha256.Sum256(id[:])
 	return int(sum[0] & (Buckets - 1))
 }
+
+// BucketVectors are identifiers with their buckets, for whoever computes buckets
+// in another language.
+func BucketVectors() map[string]int {
+	return map[string]int{
+		"00000000-0000-0000-0000-000000000000": 55,
+		"ffffffff-ffff-ffff-ffff-ffffffffffff": 26,
+		"01234567-89ab-cdef-0123-456789abcdef": 34,
+		"cacacaca-0000-8000-8000-000000000002": 4,
+		"0f7c1f2e-5a6b-4c3d-8e9f-a1b2c3d4e5f6": 59,
+	}
+}
