@@ -76,3 +76,40 @@ func Settle(ctx context.Context, tx pgx.Tx, facts []Fact) error {
 	}
 	return nil
 }
+
+// A lock that another decider holds is waited for: it holds it for one transaction,
+// and afterwards the row is gone. Locking in seq order, as Take does, keeps the two
+// from deadlocking.
+const takeEventsSQL = `
+SELECT u.seq, o.event_id, o.firm_id, o.matter_id, o.event_name, o.recorded_at, coalesce(o.traceparent, '')
+  FROM ops.domain_event_outbox o JOIN ops.outbox_undecided u ON u.seq = o.seq
+ WHERE o.event_id = ANY($1)
+ ORDER BY u.seq
+   FOR UPDATE OF u`
+
+// TakeEvents locks those of the named facts that are undecided, for the rest of
+// the transaction.
+func TakeEvents(ctx context.Context, tx pgx.Tx, events []rail.UUID) ([]Fact, error) {
+	return collectFacts(ctx, tx, "outbox.TakeEvents", takeEventsSQL, events)
+}
+
+const factsSQL = `
+SELECT seq, event_id, firm_id, matter_id, event_name, recorded_at, coalesce(traceparent, '')
+  FROM ops.domain_event_outbox WHERE event_id = ANY($1)`
+
+// Facts reads those of the named facts that the outbox still has.
+func Facts(ctx context.Context, db pg.DB, events []rail.UUID) ([]Fact, error) {
+	return collectFacts(ctx, db, "outbox.Facts", factsSQL, events)
+}
+
+func collectFacts(ctx context.Context, db pg.DB, op, sql string, events []rail.UUID) ([]Fact, error) {
+	rows, err := db.Query(ctx, sql, events)
+	if err != nil {
+		return nil, fmt.Errorf("%s(%d events): %w", op, len(events), err)
+	}
+	facts, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Fact])
+	if err != nil {
+		return nil, fmt.Errorf("%s(%d events): %w", op, len(events), err)
+	}
+	return facts, nil
+}

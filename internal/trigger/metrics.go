@@ -5,7 +5,9 @@ import (
 )
 
 type metrics struct {
-	facts *prometheus.CounterVec
+	facts, nudges            *prometheus.CounterVec
+	received, deleteFailures prometheus.Counter
+	dedupe                   prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -16,8 +18,28 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, v := range []string{"demanded", "ignored", "gated"} {
 		m.facts.WithLabelValues(v)
 	}
-	reg.MustRegister(m.facts)
+	m.nudges = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rail_nudges_total", Help: "Nudges received, by what became of them; they add up to rail_nudges_received_total.",
+	}, []string{"outcome"})
+	for _, o := range []outcome{
+		outcomeDemanded, outcomeIgnored, outcomeGated, outcomeDuplicate, outcomeMalformed, outcomeUnknown, outcomeMismatch, outcomeError,
+	} {
+		m.nudges.WithLabelValues(string(o))
+	}
+	m.received = prometheus.NewCounter(prometheus.CounterOpts{Name: "rail_nudges_received_total", Help: "Messages received from the queue."})
+	m.deleteFailures = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "rail_nudge_delete_failures_total", Help: "Messages that could not be deleted; they return as duplicates.",
+	})
+	m.dedupe = prometheus.NewCounter(prometheus.CounterOpts{Name: "rail_dedupe_hits_total", Help: "Nudges whose fact was decided before."})
+	reg.MustRegister(m.facts, m.nudges, m.received, m.deleteFailures, m.dedupe)
 	return m
+}
+
+func (m *metrics) nudge(o outcome) {
+	m.nudges.WithLabelValues(string(o)).Inc()
+	if o == outcomeDuplicate {
+		m.dedupe.Inc()
+	}
 }
 
 func (m *metrics) decided(all []judged) {

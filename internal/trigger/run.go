@@ -11,19 +11,13 @@ import (
 
 	"briefrail/internal/outbox"
 	"briefrail/internal/pg"
+	"briefrail/internal/rail"
 )
 
 // Loops is told about each turn of a loop.
 type Loops interface {
 	Progress(loop string)
 	Failed(loop, class string)
-}
-
-// Source brings word from outside the ledger that facts may be waiting. It is
-// only ever a nudge: the ledger is swept whether or not one comes. Wait returns
-// when there may be something to decide, or when ctx ends.
-type Source interface {
-	Wait(ctx context.Context) error
 }
 
 // Options of a Trigger. The zero Grace is right where the ledger is the only
@@ -40,11 +34,15 @@ type Options struct {
 	Log           *slog.Logger
 }
 
-// Trigger decides facts. Any number may run, in any number of processes.
+// Trigger decides facts. Any number may run, in any number of processes; each is
+// for one goroutine.
 type Trigger struct {
 	pool    *pgxpool.Pool
 	opts    Options
 	metrics *metrics
+	// the number behind the facts of a full batch that could not be decided: those
+	// behind them come first, they themselves again at the end of the queue
+	behind int64
 }
 
 // New makes a Trigger; it starts nothing.
@@ -60,8 +58,8 @@ const (
 )
 
 // Run sweeps the outbox until ctx ends, and returns ctx's error. A full batch is
-// followed by the next at once. A database that is away means a growing pause,
-// never a spin.
+// followed by the next at once. A database that is away, or facts that it refuses,
+// mean a growing pause, never a spin.
 func (t *Trigger) Run(ctx context.Context) error {
 	idle, failing := minIdle, false
 	for ctx.Err() == nil {
@@ -84,7 +82,7 @@ func (t *Trigger) Run(ctx context.Context) error {
 		if err == nil {
 			t.opts.Loops.Progress("reconcile")
 		}
-		if n < t.opts.Batch {
+		if err != nil || n < t.opts.Batch {
 			sleep(ctx, idle)
 		}
 	}
@@ -97,9 +95,18 @@ func (t *Trigger) Once(ctx context.Context) (int, error) {
 	if err != nil || !waiting {
 		return 0, err
 	}
-	taken, err := t.sweep(ctx, 0, t.opts.Batch)
-	if err != nil && !pg.IsTransient(err) && len(taken) > 1 {
+	taken, err := t.sweep(ctx, t.behind, t.opts.Batch)
+	split := len(taken) > 1 && ofSomeFact(err)
+	if split {
 		err = t.oneByOne(ctx, taken)
+	}
+	full := len(taken) == t.opts.Batch
+	switch {
+	case err != nil && !split: // it says nothing of the facts
+	case full && (err != nil || t.behind > 0):
+		t.behind = taken[len(taken)-1].Seq + 1
+	default:
+		t.behind = 0
 	}
 	if len(taken) > 0 && t.opts.Wake != nil {
 		t.opts.Wake()
@@ -107,14 +114,36 @@ func (t *Trigger) Once(ctx context.Context) (int, error) {
 	return len(taken), err
 }
 
-// oneByOne follows a batch that was refused: the fact at fault stays undecided,
-// counted and logged by its id; its neighbours proceed.
+// ofSomeFact reports whether an error may be the fault of one fact of a batch: what
+// the database refuses, or a matter whose row somebody holds.
+func ofSomeFact(err error) bool {
+	state := pg.SQLState(err)
+	return err != nil && (!pg.IsTransient(err) || state == lockNotAvailable || state == queryCanceled) && !errors.Is(err, context.Canceled)
+}
+
+const (
+	lockNotAvailable = "55P03"
+	queryCanceled    = "57014" // statement_timeout
+	// most is how many facts at fault are named in the log for each batch: where all
+	// are, the reason is the same.
+	most = 10
+)
+
+// oneByOne follows a batch that failed: the facts at fault stay undecided, counted
+// and logged by their ids, and so do others of their matters; their neighbours
+// proceed.
 func (t *Trigger) oneByOne(ctx context.Context, facts []outbox.Fact) error {
 	var failed []error
+	stuck := map[rail.Key]bool{}
 	for _, f := range facts {
+		if stuck[f.Key()] || ctx.Err() != nil {
+			continue
+		}
 		if _, err := t.sweep(ctx, f.Seq, 1); err != nil {
-			t.opts.Log.ErrorContext(ctx, "fact not decided", slog.String("event_id", f.Event.String()), slog.String("err", pg.Text(err, 300)))
-			failed = append(failed, err)
+			if len(failed) < most {
+				t.opts.Log.ErrorContext(ctx, "fact not decided", slog.String("event_id", f.Event.String()), slog.String("err", pg.Text(err, 300)))
+			}
+			failed, stuck[f.Key()] = append(failed, err), true
 		}
 	}
 	return errors.Join(failed...)
