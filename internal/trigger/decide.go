@@ -14,10 +14,15 @@ import (
 
 // sweep decides one batch from number seq on in one transaction, and returns what
 // it took. Nothing is decided unless all of it is: a crash before the commit
-// leaves every fact undecided, one after it leaves none.
+// leaves every fact undecided, one after it leaves none. A row that somebody holds
+// is waited for only shortly: all that were demanded before it are locked meanwhile,
+// and all other facts of the batch wait with it.
 func (t *Trigger) sweep(ctx context.Context, seq int64, limit int) (taken []outbox.Fact, err error) {
 	var all []judged
 	err = pg.InTx(ctx, t.pool, func(tx pgx.Tx) error {
+		if err := lockTimeout(ctx, tx, limit); err != nil {
+			return err
+		}
 		if taken, err = outbox.Take(ctx, tx, t.opts.Grace, seq, limit); err != nil || len(taken) == 0 {
 			return err
 		}
@@ -29,6 +34,17 @@ func (t *Trigger) sweep(ctx context.Context, seq int64, limit int) (taken []outb
 	}
 	t.metrics.decided(all)
 	return taken, nil
+}
+
+func lockTimeout(ctx context.Context, tx pgx.Tx, limit int) error {
+	wait := "1s"
+	if limit == 1 {
+		wait = "250ms"
+	}
+	if _, err := tx.Exec(ctx, `SELECT set_config('lock_timeout', $1, true)`, wait); err != nil {
+		return fmt.Errorf("trigger.lockTimeout: %w", err)
+	}
+	return nil
 }
 
 func (t *Trigger) decide(ctx context.Context, tx pgx.Tx, facts []outbox.Fact) ([]judged, error) {

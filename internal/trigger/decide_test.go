@@ -157,6 +157,69 @@ func TestOneRefusedFactIsRetriedAlone(t *testing.T) {
 	once(t, tr, 1)
 }
 
+// More facts than a batch that the database refuses do not stop those behind them.
+func TestABatchOfRefusedFactsIsPassedOver(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	bad := rail.NewUUID()
+	exec(t, db, `CREATE TABLE matters (id uuid, n int)`)
+	exec(t, db, `INSERT INTO matters VALUES ($1, 0)`, bad)
+	tr := newTrigger(t, db, func(o *trigger.Options) {
+		o.Batch, o.OpenMatterSQL = 3, `NOT EXISTS (SELECT 1 FROM matters x WHERE CASE WHEN x.id = m.firm_id THEN 1 / x.n = 1 END)`
+	})
+	for range 7 {
+		fact(t, db, rail.Key{Firm: bad, Matter: rail.NewUUID()}, "document.uploaded")
+	}
+	healthy := fact(t, db, newKey(), "document.uploaded")
+	for range 3 {
+		if _, err := tr.Once(t.Context()); err == nil {
+			t.Fatal("the refusal was not reported")
+		}
+	}
+	if v := value[string](t, db.Pool, `SELECT verdict FROM ops.trigger_receipts WHERE event_id = $1`, healthy); v != "demanded" {
+		t.Errorf("verdict %s behind the refused", v)
+	}
+	exec(t, db, `UPDATE matters SET n = 2`)
+	for range 3 {
+		if _, err := tr.Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := value[int](t, db.Pool, `SELECT count(*) FROM ops.outbox_undecided`); n != 0 {
+		t.Errorf("%d facts are still undecided", n)
+	}
+}
+
+// A row that somebody holds stops the facts of its matter only.
+func TestAHeldMatterDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	tr := newTrigger(t, db)
+	held := newKey()
+	fact(t, db, held, "document.uploaded")
+	once(t, tr, 1)
+	tx, err := db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT 1 FROM ops.matter_frame_jobs FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	fact(t, db, held, "document.uploaded")
+	fact(t, db, held, "document.uploaded")
+	fact(t, db, newKey(), "document.uploaded")
+	if _, err := tr.Once(t.Context()); pg.SQLState(err) != "55P03" {
+		t.Errorf("want the wait for the lock reported, got %v", err)
+	}
+	if n := value[int](t, db.Pool, `SELECT count(*) FROM ops.outbox_undecided`); n != 2 {
+		t.Errorf("%d facts undecided, want the two of the held matter", n)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	once(t, tr, 2)
+}
+
 // Bad event names of every kind are refused by the database, by name and with the
 // rule in the message; the producer's transaction learns of it at once.
 func TestBadEventNamesAreRefusedByName(t *testing.T) {
