@@ -47,6 +47,7 @@ type Settings struct {
 	Poll      PollSettings      `mapstructure:"poll"`
 	Trigger   TriggerSettings   `mapstructure:"trigger"`
 	Relay     RelaySettings     `mapstructure:"relay"`
+	AWS       AWSSettings       `mapstructure:"aws"`
 	Admin     AdminSettings     `mapstructure:"admin"`
 	API       APISettings       `mapstructure:"api"`
 	Console   bool              `mapstructure:"console"`
@@ -154,6 +155,15 @@ type TriggerSettings struct {
 	Rules         []Rule        `mapstructure:"rules"`
 	OpenMatterSQL string        `mapstructure:"open_matter_sql"`
 	DisabledFirms []rail.UUID   `mapstructure:"disabled_firms"`
+	QueueURL      string        `mapstructure:"queue_url"`
+	Receivers     int           `mapstructure:"receivers"`
+	PollWait      time.Duration `mapstructure:"poll_wait"`
+}
+
+// AWSSettings say where AWS is; empty fields leave it to the SDK.
+type AWSSettings struct {
+	Endpoint string `mapstructure:"endpoint"`
+	Region   string `mapstructure:"region"`
 }
 
 // Rule makes facts of one name demand a rebuild. Settle is that of

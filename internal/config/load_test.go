@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 			Kind: "http", Timeout: 15 * time.Minute, IdleTimeout: time.Minute, MaxFrameBytes: 16 << 20,
 			HTTP: HTTPBuilder{URL: "http://builder/build"}, Exec: ExecBuilder{Command: []string{}},
 		},
-		Trigger: TriggerSettings{Source: "ledger", DisabledFirms: []rail.UUID{}, Rules: []Rule{
+		Trigger: TriggerSettings{Source: "ledger", Receivers: 2, PollWait: 10 * time.Second, DisabledFirms: []rail.UUID{}, Rules: []Rule{
 			rule("matter.created", rail.Standard), rule("document.uploaded", rail.Standard),
 			rule("document.deleted", rail.Standard), rule("document.replaced", rail.Standard),
 			rule("brief.requested", rail.Interactive),
@@ -111,6 +111,8 @@ func samples(t *testing.T) map[string]string {
 		"builder.http.token_file": secret, "builder.exec.command": `["a", "b c"]`, "trigger.source": "sqs", "trigger.grace": "1s",
 		"trigger.rules":           `[{"name":"a.b","priority":"bulk","settle":"3s"}]`,
 		"trigger.open_matter_sql": "true", "trigger.disabled_firms": "[01234567-89ab-cdef-0123-456789abcdef]",
+		"trigger.queue_url": "https://q/1", "trigger.receivers": "3", "trigger.poll_wait": "5s",
+		"aws.endpoint": "http://127.0.0.1:4566", "aws.region": "eu-west-1",
 		"relay.event_source": "x.y", "relay.batch_bytes": "2KiB", "relay.inflight": "1", "relay.max_idle": "3s",
 		"admin.listen": ":1", "admin.username": "u", "admin.password_file": secret, "api.listen": ":2", "api.token_file": secret,
 		"console": "true", "log.level": "debug", "log.format": "json", "reference.listen": ":3", "reference.token_file": secret,

@@ -5,7 +5,7 @@ package config
 func table() []setting {
 	return slicesOf(
 		workerTable(), jobTable(), databaseTable(), retentionTable(),
-		builderTable(), triggerTable(), relayTable(), serverTable(),
+		builderTable(), triggerTable(), relayTable(), awsTable(), serverTable(),
 	)
 }
 
@@ -77,7 +77,7 @@ func jobTable() []setting {
 			doc: "First wait after a failed attempt; doubles each time, with full jitter.",
 		},
 		{
-			key: "retry.backoff_max", kind: duration("10ms", "7d"), initial: "10m", used: ledger(),
+			key: "retry.backoff_max", kind: duration("10ms", "1d"), initial: "10m", used: ledger(),
 			doc: "Longest wait between two attempts.",
 		},
 		{
@@ -207,6 +207,33 @@ func triggerTable() []setting {
 		{
 			key: "trigger.disabled_firms", kind: uuids(), initial: "[]", used: worker(),
 			doc: "Firms whose facts are gated, as a list of UUIDs.",
+		},
+		{
+			key: "trigger.queue_url", kind: httpURL(), used: []Component{Worker, Control},
+			doc: "The queue that brings nudges; needed with source sqs.",
+		},
+		{
+			key: "trigger.receivers", kind: integer(1, 32), initial: "2", used: worker(),
+			doc: "Polls of the queue at once.",
+		},
+		{
+			key: "trigger.poll_wait", kind: duration("1s", "20s"), initial: "10s", used: worker(),
+			doc: "How long a poll waits for a message, in whole seconds. A stop waits for the poll under way.",
+		},
+	}
+}
+
+// awsTable is for what needs AWS: the relay, a worker with source sqs, railctl.
+func awsTable() []setting {
+	programs := []Component{Worker, Relay, Control}
+	return []setting{
+		{
+			key: "aws.endpoint", kind: httpURL(), used: programs,
+			doc: "Where the AWS API is, for emulators; else AWS_ENDPOINT_URL and the SDK's own defaults hold.",
+		},
+		{
+			key: "aws.region", kind: text(0, 40), used: programs,
+			doc: "Region; else AWS_REGION and the SDK's own sources hold. Credentials are never settings here: the SDK finds them.",
 		},
 	}
 }

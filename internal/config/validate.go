@@ -122,6 +122,9 @@ func (k checker) builder() {
 	b := k.Builder
 	k.must(b.Kind != "http" || b.HTTP.URL != "", "builder.http.url", "is not set, and builder.kind is http",
 		"set it (RAIL_BUILDER_HTTP_URL), or choose builder.kind exec")
+	k.must(k.Trigger.Source != "sqs" || k.Trigger.QueueURL != "", "trigger.queue_url", "is not set, and trigger.source is sqs",
+		"set it (RAIL_TRIGGER_QUEUE_URL), or choose trigger.source ledger")
+	k.must(k.Trigger.PollWait%time.Second == 0, "trigger.poll_wait", "is "+formatDuration(k.Trigger.PollWait)+", but a poll waits whole seconds", "write for example 10s")
 	k.must(b.Kind != "exec" || len(b.Exec.Command) > 0, "builder.exec.command", "is empty, and builder.kind is exec",
 		`write a list such as ["/usr/bin/build"] (RAIL_BUILDER_EXEC_COMMAND)`)
 }
@@ -138,7 +141,6 @@ func (k checker) trigger() {
 
 // notYet refuses what a later version will do, rather than ignore it.
 func (k checker) notYet() {
-	k.must(k.Trigger.Source != "sqs", "trigger.source", `"sqs" is not available yet`, "write ledger")
 	k.must(k.API.Listen == "" && k.API.TokenFile == "", "api.listen", "is not available yet", "write off and set no api.token_file")
 	k.must(!k.Console, "console", "is not available yet", "write off")
 }
