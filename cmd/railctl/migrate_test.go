@@ -15,7 +15,7 @@ func TestMigrateUpFromNothingAndAgain(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	got := r.ctl("migrate", "up")
-	if got.code != exitOK || !strings.Contains(got.err, "applying 1: 001_ops_schema.sql") || !strings.Contains(got.out, "is at version 8; 8 migration(s) applied") {
+	if got.code != exitOK || !strings.Contains(got.err, "applying 1: 001_ops_schema.sql") || !strings.Contains(got.out, "is at version 9; 9 migration(s) applied") {
 		t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
 	}
 	if again := decode[migrated](r, "migrate.up", "migrate", "up"); again.Applied != 0 || again.Version != migrations.MaxVersion {

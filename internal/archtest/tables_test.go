@@ -16,7 +16,7 @@ func owners() map[string]string {
 	byRoom := map[string][]string{
 		"internal/outbox": {
 			"domain_event_outbox", "outbox_undecided", "outbox_bucket_leases",
-			"outbox_failures", "ledger",
+			"outbox_relays", "outbox_failures", "ledger",
 		},
 		"internal/trigger": {"trigger_receipts"},
 		"internal/jobs":    {"matter_frame_jobs", "dispatch_pauses"},
