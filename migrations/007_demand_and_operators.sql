@@ -128,6 +128,12 @@ BEGIN
   RETURN true;
 END $$;
 
+-- Retention takes no fact until this transaction ends: one that it took between the
+-- look at the outbox and the commit would stay undecided without a fact, for ever.
+CREATE FUNCTION ops.keep_facts() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$ SELECT pg_advisory_xact_lock(hashtextextended('ops.keep_facts', 0)) $$;
+
 -- Facts to be judged again under today's rules: they become undecided, and the
 -- trigger does the rest. A fact that became demand is left alone.
 CREATE FUNCTION ops.redecide(verdict_like text, since timestamptz, firm uuid, actor text, reason text) RETURNS bigint
@@ -135,6 +141,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   n bigint;
 BEGIN
+  PERFORM ops.keep_facts();
   INSERT INTO ops.outbox_undecided (seq, event_id, recorded_at)
   SELECT o.seq, o.event_id, o.recorded_at
     FROM ops.domain_event_outbox o JOIN ops.trigger_receipts r ON r.event_id = o.event_id
@@ -190,6 +197,7 @@ BEGIN
        SET outcome = 'fenced', finished_at = clock_timestamp(), error_kind = 'epoch_bump', error_text = 'the ledger epoch was raised'
      WHERE r.run_id = live.run_id AND r.outcome = 'running';
   END LOOP;
+  PERFORM ops.keep_facts();
   INSERT INTO ops.outbox_undecided (seq, event_id, recorded_at)
   SELECT o.seq, o.event_id, o.recorded_at FROM ops.domain_event_outbox o
    WHERE o.recorded_at >= since AND o.event_name NOT IN ('brief.landed', 'brief.parked')

@@ -20,6 +20,10 @@ BEGIN
   END IF;
   CASE kind
   WHEN 'outbox' THEN
+    -- somebody has facts judged again: the next round is soon enough
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('ops.keep_facts', 0)) THEN
+      RETURN 0;
+    END IF;
     -- the receipt too must have rested a while: the check for receipts without a
     -- fact looks at the younger ones only
     DELETE FROM ops.domain_event_outbox WHERE event_id IN (

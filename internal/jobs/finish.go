@@ -36,9 +36,10 @@ const LandCTE = heldCTE + `, landed AS (
 )`
 
 // backoff is full jitter below a doubling bound, and never under what the builder
-// asked for.
-const backoff = `greatest(@retry_after::interval,
-           least(@backoff_max::interval, @backoff::interval * power(2, least(h.attempts - 1, 30))) * random())`
+// asked for. The table refuses more than a day, and one refused row would stop the
+// sweep of all.
+const backoff = `least(interval '1 day', greatest(@retry_after::interval,
+           least(@backoff_max::interval, @backoff::interval * power(2, least(h.attempts - 1, 30))) * random()))`
 
 // unsuccessful is what every end without a landing does to the row: demand stays
 // visible, the marks of the rebuild fold into the row.

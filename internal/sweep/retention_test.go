@@ -13,6 +13,7 @@ import (
 	"briefrail/internal/jobs"
 	"briefrail/internal/outbox"
 	"briefrail/internal/pg/pgtest"
+	"briefrail/internal/rail"
 	"briefrail/internal/runs"
 	"briefrail/internal/sweep"
 )
@@ -133,5 +134,35 @@ func decideAll(t *testing.T, db *pgtest.DB) {
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A fact that is judged again while retention is at it stays, whichever comes first:
+// an undecided row without its fact would be waited for by nobody.
+func TestRetentionAndRedecideDoNotMeet(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	k := rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()}
+	exec(t, db.Pool, `INSERT INTO ops.domain_event_outbox (firm_id, matter_id, event_name) VALUES ($1, $2, 'document.viewed')`, k.Firm, k.Matter)
+	exec(t, db.Pool, `INSERT INTO ops.trigger_receipts (event_id, verdict, decided_at)
+		SELECT event_id, 'ignored', clock_timestamp() - interval '2 hours' FROM ops.domain_event_outbox`)
+	exec(t, db.Pool, `DELETE FROM ops.outbox_undecided`)
+	tx, err := db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const redecide = `SELECT ops.redecide('%', '-infinity', NULL, 'test', 'test')`
+	if n := value[int](t, tx, redecide); n != 1 {
+		t.Fatalf("%d facts to be judged again, want 1", n)
+	}
+	if n, err := outbox.Prune(t.Context(), db.Pool, 0, 10); n != 0 || err != nil {
+		t.Errorf("retention took %d, %v beside it", n, err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const orphans = `SELECT count(*) FROM ops.outbox_undecided u WHERE NOT EXISTS (SELECT 1 FROM ops.domain_event_outbox o WHERE o.event_id = u.event_id)`
+	if n := value[int](t, db.Pool, orphans); n != 0 {
+		t.Errorf("%d undecided rows have no fact", n)
 	}
 }

@@ -105,6 +105,20 @@ func TestExpiryParksAtTheCap(t *testing.T) {
 	}
 }
 
+// However long the backoff is meant to be, the table takes a day at most, and a row
+// that it refused would keep every other claim from being swept.
+func TestALongBackoffDoesNotStopTheSweep(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	long := runs.Retry{MaxAttempts: 99, Backoff: 365 * 24 * time.Hour, BackoffMax: 365 * 24 * time.Hour}
+	for range 8 {
+		lapse(t, db, claimed(t, db))
+	}
+	if got, err := sweep.Expire(t.Context(), db.Pool, 100, long); err != nil || len(got) != 8 {
+		t.Fatalf("expired %v, %v; want 8", got, err)
+	}
+}
+
 // field report 1: a claim that lands, or is taken over, between the sweep's look
 // and its write must not be pulled back. Here the row is held while the sweep
 // looks, and has moved on when it may write.
