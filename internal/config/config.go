@@ -31,28 +31,27 @@ func (c *Config) Component() Component { return c.component }
 // Settings holds a field for every setting of the table, under the same names.
 // Durations are durations, sizes are bytes.
 type Settings struct {
-	Worker    WorkerSettings    `mapstructure:"worker"`
-	Lease     LeaseSettings     `mapstructure:"lease"`
-	Sweep     SweepSettings     `mapstructure:"sweep"`
-	Retry     RetrySettings     `mapstructure:"retry"`
-	Settle    SettleSettings    `mapstructure:"settle"`
-	Database  DatabaseSettings  `mapstructure:"database"`
-	Frames    FramesSettings    `mapstructure:"frames"`
-	Runs      RetentionSettings `mapstructure:"runs"`
-	Outbox    RetentionSettings `mapstructure:"outbox"`
-	Receipts  RetentionSettings `mapstructure:"receipts"`
-	Canary    CanarySettings    `mapstructure:"canary"`
-	Builder   BuilderSettings   `mapstructure:"builder"`
-	Dispatch  DispatchSettings  `mapstructure:"dispatch"`
-	Poll      PollSettings      `mapstructure:"poll"`
-	Trigger   TriggerSettings   `mapstructure:"trigger"`
-	Relay     RelaySettings     `mapstructure:"relay"`
-	AWS       AWSSettings       `mapstructure:"aws"`
-	Admin     AdminSettings     `mapstructure:"admin"`
-	API       APISettings       `mapstructure:"api"`
-	Console   bool              `mapstructure:"console"`
-	Log       LogSettings       `mapstructure:"log"`
-	Reference ReferenceSettings `mapstructure:"reference"`
+	Worker   WorkerSettings    `mapstructure:"worker"`
+	Lease    LeaseSettings     `mapstructure:"lease"`
+	Sweep    SweepSettings     `mapstructure:"sweep"`
+	Retry    RetrySettings     `mapstructure:"retry"`
+	Settle   SettleSettings    `mapstructure:"settle"`
+	Database DatabaseSettings  `mapstructure:"database"`
+	Frames   FramesSettings    `mapstructure:"frames"`
+	Runs     RetentionSettings `mapstructure:"runs"`
+	Outbox   RetentionSettings `mapstructure:"outbox"`
+	Receipts RetentionSettings `mapstructure:"receipts"`
+	Canary   CanarySettings    `mapstructure:"canary"`
+	Builder  BuilderSettings   `mapstructure:"builder"`
+	Dispatch DispatchSettings  `mapstructure:"dispatch"`
+	Poll     PollSettings      `mapstructure:"poll"`
+	Trigger  TriggerSettings   `mapstructure:"trigger"`
+	Relay    RelaySettings     `mapstructure:"relay"`
+	AWS      AWSSettings       `mapstructure:"aws"`
+	Admin    AdminSettings     `mapstructure:"admin"`
+	API      APISettings       `mapstructure:"api"`
+	Console  bool              `mapstructure:"console"`
+	Log      LogSettings       `mapstructure:"log"`
 }
 
 // WorkerSettings describe one worker process. An empty Name means host and
@@ -200,10 +199,4 @@ type APISettings struct {
 type LogSettings struct {
 	Level  string `mapstructure:"level"`
 	Format string `mapstructure:"format"`
-}
-
-// ReferenceSettings place the reference build service.
-type ReferenceSettings struct {
-	Listen    string     `mapstructure:"listen"`
-	TokenFile SecretFile `mapstructure:"token_file"`
 }

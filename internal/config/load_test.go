@@ -83,10 +83,9 @@ func TestDefaults(t *testing.T) {
 			rule("document.deleted", rail.Standard), rule("document.replaced", rail.Standard),
 			rule("brief.requested", rail.Interactive),
 		}},
-		Relay:     RelaySettings{EventSource: "brief.ops", BatchBytes: 200 << 10, Inflight: 4, MaxIdle: time.Second},
-		Admin:     AdminSettings{Listen: "127.0.0.1:9464"},
-		Log:       LogSettings{Level: "info", Format: "auto"},
-		Reference: ReferenceSettings{Listen: "127.0.0.1:9466"},
+		Relay: RelaySettings{EventSource: "brief.ops", BatchBytes: 200 << 10, Inflight: 4, MaxIdle: time.Second},
+		Admin: AdminSettings{Listen: "127.0.0.1:9464"},
+		Log:   LogSettings{Level: "info", Format: "auto"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -115,7 +114,7 @@ func samples(t *testing.T) map[string]string {
 		"aws.endpoint": "http://127.0.0.1:4566", "aws.region": "eu-west-1",
 		"relay.event_source": "x.y", "relay.batch_bytes": "2KiB", "relay.inflight": "1", "relay.max_idle": "3s",
 		"admin.listen": ":1", "admin.username": "u", "admin.password_file": secret, "api.listen": ":2", "api.token_file": secret,
-		"console": "true", "log.level": "debug", "log.format": "json", "reference.listen": ":3", "reference.token_file": secret,
+		"console": "true", "log.level": "debug", "log.format": "json",
 	}
 }
 

@@ -300,13 +300,5 @@ func serverTable() []setting {
 			key: "log.format", kind: choice("auto", "json", "text"), initial: "auto", used: anyone(),
 			doc: "Form of a log line; auto: text on a terminal, else JSON.",
 		},
-		{
-			key: "reference.listen", kind: listen(), initial: "127.0.0.1:9466", used: []Component{Builder},
-			doc: "Address of the reference build service.",
-		},
-		{
-			key: "reference.token_file", kind: secretFile(), used: []Component{Builder},
-			doc: "File that holds the bearer token that the reference build service asks for; empty: none.",
-		},
 	}
 }
