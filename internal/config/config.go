@@ -14,7 +14,6 @@ const (
 	Worker  Component = "railworker"
 	Relay   Component = "outbox-relay"
 	Control Component = "railctl"
-	Builder Component = "brief-builder"
 )
 
 // Config is the validated configuration of one process. It is made by Load only

@@ -191,7 +191,7 @@ func TestForeignVariablesAreLetThrough(t *testing.T) {
 func TestNeededPerProgram(t *testing.T) {
 	t.Parallel()
 	mustLoad(t, Source{Component: Control})
-	for _, c := range []Component{Worker, Relay, Builder} {
+	for _, c := range []Component{Worker, Relay} {
 		if got := faults(t, Source{Component: c}); !strings.Contains(got, "database.url (default): is not set") {
 			t.Errorf("%s: %s", c, got)
 		}

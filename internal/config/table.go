@@ -19,7 +19,7 @@ func slicesOf(parts ...[]setting) (all []setting) {
 func worker() []Component { return []Component{Worker} }
 func relay() []Component  { return []Component{Relay} }
 func daemon() []Component { return []Component{Worker, Relay} }
-func anyone() []Component { return []Component{Worker, Relay, Control, Builder} }
+func anyone() []Component { return []Component{Worker, Relay, Control} }
 
 // ledger names the programs that move the ledger: the worker, and railctl where an
 // operator's command does what a worker would.

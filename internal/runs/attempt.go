@@ -19,6 +19,7 @@ import (
 // lapses, or the grace of a stop is over; its cause says which.
 func (r *Runner) attempt(ctx, work context.Context, c Claimed) {
 	a := &attempt{r: r, c: c, work: work, started: time.Now()}
+	r.opts.Log.InfoContext(ctx, "run started", append(keyAttrs(c.Claim), slog.Int("attempt", c.Attempt), slog.Int64("demands", c.Demands))...)
 	frame, usage, err := a.build(ctx)
 	a.usage = usage
 	if err == nil {

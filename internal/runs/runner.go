@@ -93,6 +93,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	var loops errgroup.Group
 	loops.Go(func() error { return r.renewLoop(renewing) })
 	err := r.dispatch(ctx, work)
+	n, _, _ := r.live.ages()
+	r.opts.Log.InfoContext(work, "stopping: nothing more is claimed", slog.Int("builds", n), slog.Duration("grace", r.opts.StopGrace))
 	r.drain(cancel)
 	stopRenewing()
 	return errors.Join(err, loops.Wait())
