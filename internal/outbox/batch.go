@@ -1,0 +1,121 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"briefrail/internal/pg"
+	"briefrail/internal/rail"
+)
+
+// Pending is a fact to be sent, read under a lease. SentTo names the sinks that have
+// taken it at an earlier attempt; Attempts is how many failed.
+type Pending struct {
+	Fact
+	TraceState string
+	Bucket     int16
+	Epoch      int64
+	Attempts   int
+	SentTo     []string
+}
+
+// Look is where a relay reads: its leases in the order in which they are served,
+// each with the number (seq) behind which it has not read yet, and the numbers of
+// the facts that it has in hand already. After is a hint of this process alone: with
+// all zeros everything unpublished is read, which is the truth.
+type Look struct {
+	Leases []Lease
+	After  []int64 // one a lease
+	Hand   []int64
+	Limit  int // facts at most
+}
+
+// Facts that failed wait in the side table until they are due, and are read from
+// there: neither a parked fact nor one that waits is passed again and again, and
+// none holds up its neighbours. The lease is looked at as well, so that a relay that
+// slept does not even read.
+const batchSQL = `
+WITH held AS MATERIALIZED (
+  SELECT h.bucket, h.epoch, h.after, h.place
+    FROM unnest($2::smallint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS h (bucket, epoch, after, place)
+    JOIN ops.outbox_bucket_leases l ON l.bucket = h.bucket AND l.epoch = h.epoch AND l.holder = $1
+   ORDER BY h.place
+), due AS (
+  SELECT h.bucket, h.epoch, f.event_id, f.attempts, f.sent_to
+    FROM held h CROSS JOIN LATERAL (
+      SELECT * FROM ops.outbox_failures f
+       WHERE f.bucket = h.bucket AND f.parked_at IS NULL AND f.next_attempt_at <= clock_timestamp()
+       ORDER BY f.next_attempt_at LIMIT $7) f
+   LIMIT $7
+), fresh AS (
+  SELECT h.bucket, h.epoch, o.*
+    FROM held h CROSS JOIN LATERAL (
+      SELECT o.seq, o.event_id, o.firm_id, o.matter_id, o.event_name, o.recorded_at, o.traceparent, o.tracestate
+        FROM ops.domain_event_outbox o
+       WHERE o.bucket = h.bucket AND o.published_at IS NULL AND o.seq > h.after AND o.seq <> ALL ($5::bigint[])
+         AND NOT EXISTS (SELECT 1 FROM ops.outbox_failures f WHERE f.event_id = o.event_id)
+       ORDER BY o.seq LIMIT $6) o
+   LIMIT $7
+)
+SELECT o.seq, o.event_id, o.firm_id, o.matter_id, o.event_name, o.recorded_at, coalesce(o.traceparent, ''), coalesce(o.tracestate, ''),
+       d.bucket, d.epoch, d.attempts, d.sent_to
+  FROM due d JOIN ops.domain_event_outbox o ON o.event_id = d.event_id
+ WHERE o.published_at IS NULL AND o.seq <> ALL ($5::bigint[])
+UNION ALL
+SELECT seq, event_id, firm_id, matter_id, event_name, recorded_at, coalesce(traceparent, ''), coalesce(tracestate, ''),
+       bucket, epoch, 0, '{}' FROM fresh`
+
+// leastShare is how many facts one bucket may bring at least: with few buckets in
+// use a batch would otherwise stay small.
+const leastShare = 64
+
+// Batch reads facts to be sent: those whose backoff is over, and those never sent,
+// each bucket's in order of seq. More buckets than fit wait for the next batch, so
+// the caller turns the order of its leases.
+func Batch(ctx context.Context, db pg.DB, h Holder, l Look) ([]Pending, error) {
+	if len(l.Leases) == 0 || l.Limit <= 0 {
+		return nil, nil
+	}
+	buckets, epochs := make([]int16, len(l.Leases)), make([]int64, len(l.Leases))
+	for i, b := range l.Leases {
+		buckets[i], epochs[i] = b.Bucket, b.Epoch
+	}
+	hand := l.Hand
+	if hand == nil {
+		hand = []int64{}
+	}
+	share := min(l.Limit, max(leastShare, 2*l.Limit/len(l.Leases)))
+	rows, err := db.Query(ctx, batchSQL, h.ID, buckets, epochs, l.After, hand, share, l.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("outbox.Batch: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, scanPending)
+	if err != nil {
+		return nil, fmt.Errorf("outbox.Batch: %w", err)
+	}
+	return out, nil
+}
+
+func scanPending(r pgx.CollectableRow) (p Pending, err error) {
+	err = r.Scan(&p.Seq, &p.Event, &p.Firm, &p.Matter, &p.Name, &p.RecordedAt, &p.TraceParent, &p.TraceState,
+		&p.Bucket, &p.Epoch, &p.Attempts, &p.SentTo)
+	return p, err
+}
+
+// columns are the parts of facts as arrays, for one statement over all of them.
+type columns struct {
+	events  []rail.UUID
+	buckets []int16
+	epochs  []int64
+}
+
+func columnsOf(facts []Pending) (c columns) {
+	for _, f := range facts {
+		c.events = append(c.events, f.Event)
+		c.buckets = append(c.buckets, f.Bucket)
+		c.epochs = append(c.epochs, f.Epoch)
+	}
+	return c
+}
