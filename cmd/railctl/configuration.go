@@ -32,7 +32,7 @@ func (a *app) configVerbs() *cobra.Command {
 }
 
 func programs() []string {
-	return []string{string(config.Control), string(config.Worker), string(config.Relay), string(config.Builder)}
+	return []string{string(config.Control), string(config.Worker), string(config.Relay)}
 }
 
 // loadFor loads the configuration as another program would from the same
