@@ -37,7 +37,8 @@ type JobRow struct {
 const jobSQL = `
 SELECT firm_id, matter_id, run_status, requested_generation, claimed_generation, landed_generation, rebuild_needed,
        claimed_at, lease_expires_at, run_id, attempts, demands_owed, owed_since, rebuild_since, rebuild_priority,
-       queued_at, not_before, priority, coalesce(last_error, ''), coalesce(parked_by, ''), coalesce(parked_reason, ''),
+       queued_at, not_before, priority, coalesce(last_error, '') AS last_error,
+       coalesce(parked_by, '') AS parked_by, coalesce(parked_reason, '') AS parked_reason,
        authority_epoch
   FROM ops.matter_frame_jobs`
 
