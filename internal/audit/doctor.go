@@ -69,6 +69,7 @@ func checkups() []checkup {
 		{"parked", parkedMatters},
 		{"undecided_facts", undecidedAge},
 		{"workers", workersAlive},
+		{"builder", builderTrusted},
 		{"dispatch_pauses", pausesHeld},
 		{"canary", canaryLanded},
 		{"publishing", publishing},

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,7 +42,7 @@ func retention(_ context.Context, _ pgx.Tx, o DoctorOptions) (Diagnosis, error) 
 		return Diagnosis{}, errSkip
 	}
 	return found(worse(o.ReceiptsRetention < o.OutboxRetention, Warn), "keep receipts at least as long as facts: a nudge may still return",
-		"receipts are kept %s, facts %s", o.ReceiptsRetention, o.OutboxRetention)
+		"receipts are kept %s, facts %s", rounded(o.ReceiptsRetention), rounded(o.OutboxRetention))
 }
 
 func parkedMatters(ctx context.Context, tx pgx.Tx, _ DoctorOptions) (Diagnosis, error) {
@@ -56,21 +57,28 @@ SELECT count(*) FILTER (WHERE parked_by = 'failures'), count(*) FILTER (WHERE pa
 		"%d parked after failures, %d by operators", failures, operator)
 }
 
-const undecidedAgeSQL = `SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(recorded_at)), 0)::float8 FROM ops.outbox_undecided`
+const undecidedAgeSQL = `
+SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(recorded_at)), 0)::float8,
+       (SELECT event_id FROM ops.outbox_undecided ORDER BY recorded_at, seq LIMIT 1)
+  FROM ops.outbox_undecided`
 
 func undecidedAge(ctx context.Context, tx pgx.Tx, o DoctorOptions) (Diagnosis, error) {
 	var n int64
 	var s float64
-	if err := tx.QueryRow(ctx, undecidedAgeSQL).Scan(&n, &s); err != nil {
+	var oldest *rail.UUID
+	if err := tx.QueryRow(ctx, undecidedAgeSQL).Scan(&n, &s, &oldest); err != nil {
 		return Diagnosis{}, err
+	}
+	if n == 0 || oldest == nil {
+		return found(OK, "", "no fact is undecided")
 	}
 	age := time.Duration(s * float64(time.Second))
 	state := worse(age > o.TriggerGrace+time.Minute, Warn)
 	if age > o.TriggerGrace+5*time.Minute {
 		state = Fail
 	}
-	return found(state, "is a worker running, and does its trigger log errors?",
-		"%s undecided, the oldest recorded %s ago", plural(n, "fact", "facts"), rounded(age))
+	return found(state, fmt.Sprintf("is a worker running, and does its trigger log errors? `railctl explain %s` tells of the oldest", oldest),
+		"%s undecided; the oldest, event %s, was recorded %s ago", plural(n, "fact", "facts"), oldest, rounded(age))
 }
 
 // A worker that lives claims, if only for the canary; what it leaves behind is runs.
@@ -93,17 +101,27 @@ func workersAlive(ctx context.Context, tx pgx.Tx, _ DoctorOptions) (Diagnosis, e
 }
 
 func pausesHeld(ctx context.Context, tx pgx.Tx, _ DoctorOptions) (Diagnosis, error) {
-	const sql = `SELECT count(*), coalesce(bool_or(firm_id IS NULL), false) FROM ops.dispatch_pauses`
-	var n int64
+	const sql = `SELECT count(firm_id), coalesce(bool_or(firm_id IS NULL), false) FROM ops.dispatch_pauses`
+	var firms int64
 	var all bool
-	if err := tx.QueryRow(ctx, sql).Scan(&n, &all); err != nil {
+	if err := tx.QueryRow(ctx, sql).Scan(&firms, &all); err != nil {
 		return Diagnosis{}, err
 	}
-	text := plural(n, "pause", "pauses")
-	if all {
-		text += ", one of them of all firms"
+	return found(worse(firms > 0 || all, Warn), "`railctl status` names the pauses; `railctl dispatch resume` ends one",
+		"%s", pausesText(firms, all))
+}
+
+func pausesText(firms int64, all bool) string {
+	of := plural(firms, "firm", "firms")
+	switch {
+	case all && firms > 0:
+		return "dispatch is paused for every firm, and for " + of + " by a pause of its own"
+	case all:
+		return "dispatch is paused for every firm"
+	case firms > 0:
+		return "dispatch is paused for " + of
 	}
-	return found(worse(n > 0, Warn), "`railctl status` names them; `railctl dispatch resume` ends one", "%s of dispatch", text)
+	return "dispatch is not paused"
 }
 
 const canaryLandedSQL = `
@@ -123,7 +141,7 @@ func canaryLanded(ctx context.Context, tx pgx.Tx, o DoctorOptions) (Diagnosis, e
 	}
 	age := time.Duration(s * float64(time.Second))
 	return found(worse(age > 5*o.CanaryEvery+time.Minute, Fail), "no fact becomes a frame right now: are workers running? see dispatch_pauses",
-		"the canary landed %s ago, it is asked every %s", rounded(age), o.CanaryEvery)
+		"the canary landed %s ago, it is asked every %s", rounded(age), rounded(o.CanaryEvery))
 }
 
 // Where publishing is required, retention waits for it: a relay that never ran

@@ -54,10 +54,13 @@ type Explanation struct {
 	Current   *FrameRow  `json:"current,omitempty"` // the frame that readers get
 	Pauses    []PauseRow `json:"pauses,omitempty"`  // that hold this matter now
 	Undecided int64      `json:"undecided_facts"`   // of this matter
-	Timeline  []Entry    `json:"timeline"`          // oldest first
-	Truncated bool       `json:"truncated"`         // older entries were left out
-	Now       []string   `json:"now"`               // why it is as it is
-	Next      string     `json:"next"`              // what happens next, and when
+	// Builder is set where the matter is queued and claims are handed back because
+	// of the builder.
+	Builder   *BuilderTrouble `json:"builder_at_fault,omitempty"`
+	Timeline  []Entry         `json:"timeline"`  // oldest first
+	Truncated bool            `json:"truncated"` // older entries were left out
+	Now       []string        `json:"now"`       // why it is as it is
+	Next      string          `json:"next"`      // what happens next, and when
 }
 
 const (

@@ -120,13 +120,13 @@ func TestExplainSaysWhatHappensNext(t *testing.T) {
 	e = next("the trigger decides its facts")
 	wantSaid(t, strings.Join(e.Now, "\n"), "1 fact awaits the trigger's verdict")
 	l.decide()
-	e = next("attempt 1", "0 ready matters stand")
+	e = next("attempt 1", "no other matter of its firm goes before it")
 	wantSaid(t, strings.Join(e.Now, "\n"), "no frame has landed yet", "1 demand is owed since")
 
 	other := rail.Key{Firm: k.Firm, Matter: rail.NewUUID()}
 	l.fact(other, "brief.requested")
 	l.decide()
-	next("1 ready matter stands of its firm before it")
+	next("1 other matter of its firm goes before it")
 	c := l.claim("w")
 	if c.Key != other {
 		t.Fatal("interactive demand is not first")
@@ -241,6 +241,8 @@ func TestExplainEventTellsWhatBecameOfAFact(t *testing.T) {
 	firm := get[rail.UUID](l, `INSERT INTO ops.domain_event_outbox (firm_id, event_name) VALUES ($1, 'firm.created') RETURNING event_id`, k.Firm)
 	l.decide()
 	wantSaid(t, event(ignored).Next, "the verdict stands")
+	wantSaid(t, strings.Join(event(ignored).Now, "\n"), "no rule of the trigger names note.added")
+	wantSaid(t, strings.Join(event(firm).Now, "\n"), "a fact of the firm alone")
 	if e := event(firm); e.Matter != nil || e.Fact.Verdict != "ignored" {
 		t.Errorf("fact of a firm: %+v", e)
 	}

@@ -106,23 +106,48 @@ func (e *Explanation) nextQueued(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, aheadSQL, j.Firm, j.Priority, j.QueuedAt).Scan(&ahead); err != nil {
 		return err
 	}
+	b, err := ReadBuilderTrouble(ctx, tx)
+	if err != nil {
+		return err
+	}
+	e.Builder = b
 	e.Next = e.queuedText(j, ahead)
 	return nil
 }
 
 func (e *Explanation) queuedText(j JobRow, ahead int64) string {
-	why := ""
-	if j.NotBefore.After(e.At) {
-		why = fmt.Sprintf("not before %s (%s): ", clock(*j.NotBefore), away(*j.NotBefore, e.At))
-		if j.Attempts > 0 {
-			why += fmt.Sprintf("backoff after attempt %d; then ", j.Attempts)
-		} else {
-			why += "it settles, so that more facts join the same build; then "
-		}
-	}
-	if len(e.Pauses) > 0 {
+	why := e.waitText(j)
+	switch {
+	case len(e.Pauses) > 0:
 		return why + fmt.Sprintf("no claim until dispatch is resumed (%s)", pauseText(e.Pauses[0]))
+	case e.Builder != nil:
+		return why + fmt.Sprintf("claims are being handed back because the builder is at fault (%s); "+
+			"it is built once a trial build succeeds, and no attempt is charged meanwhile", e.Builder)
 	}
-	return why + fmt.Sprintf("a worker with a free slot claims it (attempt %d); %s of its firm before it", j.Attempts+1,
-		plural(ahead, "ready matter stands", "ready matters stand"))
+	return why + fmt.Sprintf("a worker with a free slot claims it (attempt %d); %s", j.Attempts+1, aheadText(ahead))
+}
+
+// waitText is what a queued matter waits for before it may be claimed.
+func (e *Explanation) waitText(j JobRow) string {
+	if !j.NotBefore.After(e.At) {
+		return ""
+	}
+	why := fmt.Sprintf("not before %s (%s): ", clock(*j.NotBefore), away(*j.NotBefore, e.At))
+	switch {
+	case j.Attempts > 0:
+		return why + fmt.Sprintf("backoff after attempt %d; then ", j.Attempts)
+	case e.Builder != nil: // a hand-back waits a second, which is no settling
+		return why
+	}
+	return why + "it settles, so that more facts join the same build; then "
+}
+
+func aheadText(ahead int64) string {
+	switch ahead {
+	case 0:
+		return "no other matter of its firm goes before it"
+	case 1:
+		return "1 other matter of its firm goes before it"
+	}
+	return fmt.Sprintf("%d other matters of its firm go before it", ahead)
 }

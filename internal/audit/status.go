@@ -50,7 +50,9 @@ type Status struct {
 	LedgerChanged    bool          `json:"ledger_changed"` // the server is not the one last seen
 	SchemaVersion    int           `json:"schema_version"`
 	CanaryLanded     *time.Time    `json:"canary_last_success,omitempty"`
-	Firms            []FirmStatus  `json:"firms"` // the ten with most waiting, by queued
+	// Builder is set where claims are handed back because of the builder.
+	Builder *BuilderTrouble `json:"builder_at_fault,omitempty"`
+	Firms   []FirmStatus    `json:"firms"` // the ten with most waiting, by queued
 	// Pending is facts not yet published; only where publishing is required.
 	Pending       *int64     `json:"pending_facts,omitempty"`
 	OldestPending *time.Time `json:"oldest_pending,omitempty"`
@@ -155,6 +157,9 @@ func (s *Status) details(ctx context.Context, tx pgx.Tx) (err error) {
 		return err
 	}
 	if s.Pauses, err = list[PauseRow](ctx, tx, pauseSQL+` ORDER BY paused_at`); err != nil {
+		return err
+	}
+	if s.Builder, err = ReadBuilderTrouble(ctx, tx); err != nil {
 		return err
 	}
 	s.Firms, err = list[FirmStatus](ctx, tx, firmsSQL, canary)

@@ -27,8 +27,33 @@ func rounded(d time.Duration) string {
 	case d < time.Minute:
 		return d.Round(100 * time.Millisecond).String()
 	}
-	return d.Round(time.Second).String()
+	return units(d)
 }
+
+// units tells a minute or longer without what nobody acts on: 30d, 1d2h, 2h5m, 3m5s.
+func units(d time.Duration) string {
+	switch {
+	case d >= day:
+		d = d.Round(time.Hour)
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+	default:
+		d = d.Round(time.Second)
+	}
+	text := ""
+	for _, u := range []struct {
+		size time.Duration
+		name string
+	}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if n := d / u.size; n > 0 {
+			text += fmt.Sprintf("%d%s", n, u.name)
+		}
+		d %= u.size
+	}
+	return text
+}
+
+const day = 24 * time.Hour
 
 func plural(n int64, one, many string) string {
 	if n == 1 {
@@ -72,7 +97,10 @@ func (f FactRow) verdictText() string {
 		if rail.OwnFact(rail.EventName(f.Name)) {
 			return "ignored, as the rail's own facts never trigger"
 		}
-		return "ignored: no rule names it, or it has no matter"
+		if f.Matter.IsZero() {
+			return "ignored, as it is a fact of the firm alone: only facts of a matter become demand"
+		}
+		return "ignored: no rule of the trigger names " + f.Name
 	default:
 		return "refused, " + f.Verdict
 	}
