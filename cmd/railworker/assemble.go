@@ -29,6 +29,7 @@ type worker struct {
 	runner  *runs.Runner
 	sweeper *sweep.Sweeper
 	auditor *audit.Collector
+	queue   *queueServices // nil with source ledger
 	loops   *telemetry.Loops
 	admin   *telemetry.Server
 }
@@ -61,12 +62,15 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 	if err := w.services(cfg, reg, w.loops, log); err != nil {
 		return err
 	}
+	if err := w.addQueue(ctx, cfg, reg); err != nil {
+		return err
+	}
 	w.auditor = audit.NewCollector(w.probes, audit.Options{
 		Log: log, Check: audit.CheckOptions{ForgottenAfter: 2*cfg.Builder.Timeout + time.Minute},
 	})
 	reg.MustRegister(w.auditor)
 	w.admin, err = telemetry.Listen(ctx, telemetry.ServerOptions{
-		Listen: cfg.Admin.Listen, Registry: reg, Loops: w.loops, Ready: w.ready(), Logger: log,
+		Listen: cfg.Admin.Listen, Registry: reg, Loops: w.loops, Ready: append(w.ready(), w.queue.ready()...), Logger: log,
 		Username: cfg.Admin.Username, Password: cfg.Admin.PasswordFile.Read,
 	})
 	return err
@@ -126,6 +130,9 @@ func newLoops(cfg *config.Config, reg prometheus.Registerer) (*telemetry.Loops, 
 		{Name: "reconcile", Bound: 5 * time.Minute},
 		{Name: "sweep", Bound: 5*time.Minute + 5*cfg.Sweep.Every},
 		{Name: "prune", Bound: time.Hour},
+	}
+	if cfg.Trigger.Source == "sqs" {
+		loops = append(loops, telemetry.Loop{Name: "consume", Bound: 5 * time.Minute})
 	}
 	if cfg.Canary.Every > 0 {
 		loops = append(loops, telemetry.Loop{Name: "canary", Bound: 5*time.Minute + 5*cfg.Canary.Every})

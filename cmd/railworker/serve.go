@@ -57,6 +57,10 @@ func (w *worker) work(ctx context.Context, log *slog.Logger) error {
 	g.Go(func() error { return w.runner.Run(ctx) })
 	g.Go(func() error { return w.sweeper.Run(ctx) })
 	g.Go(func() error { return w.auditor.Run(ctx) })
+	if w.queue != nil {
+		g.Go(func() error { return w.queue.consumer.Run(ctx) })
+		g.Go(func() error { return w.queue.depths.Run(ctx) })
+	}
 	w.admin.Started()
 	log.InfoContext(ctx, "started", slog.String("worker", w.name), slog.String("version", version), slog.String("listen", w.admin.Addr()))
 	return g.Wait()

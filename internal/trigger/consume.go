@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,22 @@ type Consumer struct {
 	source    Source
 	receivers int
 	wait      time.Duration
+
+	mu      sync.Mutex
+	trouble error // of the last turn of any receiver
+}
+
+// Trouble is why the last turn of a receiver failed; nil while all is well.
+func (c *Consumer) Trouble() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trouble
+}
+
+func (c *Consumer) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trouble = err
 }
 
 const (
@@ -57,6 +74,7 @@ func (c *Consumer) receive(ctx context.Context) error {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
 		err := c.once(ctx)
+		c.note(err)
 		if err == nil {
 			pause = 0
 			c.trigger.opts.Loops.Progress("consume")
