@@ -41,7 +41,12 @@ type Row struct {
 func CopyIn(ctx context.Context, tx pgx.Tx, r Row) error {
 	const columns = `COPY ops.matter_frames
   (firm_id, matter_id, generation, digest, schema_version, builder_version, authority_epoch, run_id, frame) FROM STDIN (FORMAT binary)`
-	if _, err := tx.Conn().PgConn().CopyFrom(ctx, r.binary(), columns); err != nil {
+	tag, err := tx.Conn().PgConn().CopyFrom(ctx, r.binary(), columns)
+	// below pgx nobody tells the session's tracer, which counts errors
+	if t, ok := tx.Conn().Config().Tracer.(pgx.CopyFromTracer); ok {
+		t.TraceCopyFromEnd(ctx, tx.Conn(), pgx.TraceCopyFromEndData{CommandTag: tag, Err: err})
+	}
+	if err != nil {
 		return fmt.Errorf("frames.CopyIn(%s, %s): %w", r.Key, r.Token, err)
 	}
 	return nil

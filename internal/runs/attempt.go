@@ -82,6 +82,7 @@ func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
 	defer cancel()
 	out, err := LandSettled(ctx, a.r.db, Landing{
 		Claim: a.c.Claim, Frame: f, Digest: checked.Digest, Usage: u, Quiet: a.r.opts.Quiet,
+		Failed: func(try int, err error) { a.notYet(ctx, try, err) },
 	}, pauseBetweenTries)
 	if err != nil {
 		return err
@@ -93,6 +94,14 @@ func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
 	}
 	a.pruneFrames(ctx)
 	return nil
+}
+
+// notYet says, ever more rarely, that a built frame waits for the database: nothing
+// else would, as its lease is renewed all the while.
+func (a *attempt) notYet(ctx context.Context, try int, err error) {
+	if try&(try-1) == 0 && !errors.Is(err, ErrFenced) {
+		a.r.opts.Log.WarnContext(ctx, "frame not landed yet", append(keyAttrs(a.c.Claim), slog.Int("try", try), slog.String("err", pg.Text(err, 200)))...)
+	}
 }
 
 // untilTokenLost outlives a stop by the time that a landing under way needs, and

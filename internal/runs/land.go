@@ -27,6 +27,7 @@ type Landing struct {
 	Usage       Usage
 	Quiet       time.Duration // settle time of a follow-up
 	TraceParent string
+	Failed      func(try int, err error) // told of each try of LandSettled that failed; may be nil
 }
 
 // Landed is what the ledger answered.

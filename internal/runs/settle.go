@@ -48,10 +48,13 @@ func NoteRefused(ctx context.Context, db pg.DB, run rail.UUID, late bool) error 
 }
 
 // LandSettled lands and settles every ambiguity: it tries until the frame is
-// landed, the token is refused, the database refuses the frame itself, or ctx
-// ends. Zero rows can also mean that an earlier try committed and its answer was
-// lost; the run row tells the two apart.
+// landed, the token is refused, the database refuses the frame itself, ctx ends, or
+// the frame has proved too much for a statement's time slowTries times in a row while
+// the database answered otherwise: it would hold its slot for ever. Zero rows can also
+// mean that an earlier try committed and its answer was lost; the run row tells the
+// two apart.
 func LandSettled(ctx context.Context, db DB, l Landing, pause func(context.Context, int)) (Landed, error) {
+	slow := 0
 	for try := 1; ; try++ {
 		out, err := landOnce(ctx, db, l)
 		switch {
@@ -61,7 +64,13 @@ func LandSettled(ctx context.Context, db DB, l Landing, pause func(context.Conte
 		case !errors.Is(err, ErrFenced) && !pg.IsTransient(err) && !pg.IsUnknownOutcome(err):
 			return Landed{}, err
 		}
+		if l.Failed != nil {
+			l.Failed(try, err)
+		}
 		outcome, asked := askBounded(ctx, db, l.Token.Run)
+		if slow++; asked != nil || !outOfTime(err) {
+			slow = 0
+		}
 		switch {
 		case asked == nil && outcome == "landed":
 			return Landed{Ambiguous: true}, nil
@@ -69,9 +78,19 @@ func LandSettled(ctx context.Context, db DB, l Landing, pause func(context.Conte
 			return Landed{}, ErrFenced
 		case ctx.Err() != nil:
 			return Landed{}, errors.Join(context.Cause(ctx), err)
+		case slow == slowTries:
+			return Landed{}, err
 		}
 		pause(ctx, try)
 	}
+}
+
+const slowTries = 10
+
+// outOfTime tells the end of a statement's time, the server's or ours, from a server
+// that is away.
+func outOfTime(err error) bool {
+	return pg.SQLState(err) == "57014" || errors.Is(err, context.DeadlineExceeded)
 }
 
 // landTimeout bounds one try: a server that accepts and never answers must not
