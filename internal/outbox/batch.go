@@ -11,7 +11,8 @@ import (
 )
 
 // Pending is a fact to be sent, read under a lease. SentTo names the sinks that have
-// taken it at an earlier attempt; Attempts is how many failed.
+// taken it at an earlier attempt, Attempts is how many failed, and Again that it was
+// read because its backoff is over.
 type Pending struct {
 	Fact
 	TraceState string
@@ -19,6 +20,7 @@ type Pending struct {
 	Epoch      int64
 	Attempts   int
 	SentTo     []string
+	Again      bool
 }
 
 // Look is where a relay reads: its leases in the order in which they are served,
@@ -60,23 +62,24 @@ WITH held AS MATERIALIZED (
    LIMIT $7
 )
 SELECT o.seq, o.event_id, o.firm_id, o.matter_id, o.event_name, o.recorded_at, coalesce(o.traceparent, ''), coalesce(o.tracestate, ''),
-       d.bucket, d.epoch, d.attempts, d.sent_to
+       d.bucket, d.epoch, d.attempts, d.sent_to, true
   FROM due d JOIN ops.domain_event_outbox o ON o.event_id = d.event_id
  WHERE o.published_at IS NULL AND o.seq <> ALL ($5::bigint[])
 UNION ALL
 SELECT seq, event_id, firm_id, matter_id, event_name, recorded_at, coalesce(traceparent, ''), coalesce(tracestate, ''),
-       bucket, epoch, 0, '{}' FROM fresh`
+       bucket, epoch, 0, '{}', false FROM fresh`
 
 // leastShare is how many facts one bucket may bring at least: with few buckets in
 // use a batch would otherwise stay small.
 const leastShare = 64
 
 // Batch reads facts to be sent: those whose backoff is over, and those never sent,
-// each bucket's in order of seq. More buckets than fit wait for the next batch, so
-// the caller turns the order of its leases.
-func Batch(ctx context.Context, db pg.DB, h Holder, l Look) ([]Pending, error) {
+// each bucket's in order of seq. More reports that there may be further ones. More
+// buckets than fit wait for the next batch, so the caller turns the order of its
+// leases.
+func Batch(ctx context.Context, db pg.DB, h Holder, l Look) (facts []Pending, more bool, err error) {
 	if len(l.Leases) == 0 || l.Limit <= 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	buckets, epochs := make([]int16, len(l.Leases)), make([]int64, len(l.Leases))
 	for i, b := range l.Leases {
@@ -86,21 +89,37 @@ func Batch(ctx context.Context, db pg.DB, h Holder, l Look) ([]Pending, error) {
 	if hand == nil {
 		hand = []int64{}
 	}
-	share := min(l.Limit, max(leastShare, 2*l.Limit/len(l.Leases)))
-	rows, err := db.Query(ctx, batchSQL, h.ID, buckets, epochs, l.After, hand, share, l.Limit)
+	rows, err := db.Query(ctx, batchSQL, h.ID, buckets, epochs, l.After, hand, l.share(), l.Limit)
 	if err != nil {
-		return nil, fmt.Errorf("outbox.Batch: %w", err)
+		return nil, false, fmt.Errorf("outbox.Batch: %w", err)
 	}
-	out, err := pgx.CollectRows(rows, scanPending)
+	facts, err = pgx.CollectRows(rows, scanPending)
 	if err != nil {
-		return nil, fmt.Errorf("outbox.Batch: %w", err)
+		return nil, false, fmt.Errorf("outbox.Batch: %w", err)
 	}
-	return out, nil
+	return facts, l.cut(facts), nil
+}
+
+// share is how many facts one bucket may bring.
+func (l Look) share() int { return min(l.Limit, max(leastShare, 2*l.Limit/len(l.Leases))) }
+
+// cut reports whether a limit ended the reading, not the facts.
+func (l Look) cut(facts []Pending) bool {
+	if len(facts) >= l.Limit {
+		return true
+	}
+	n := map[int16]int{}
+	for _, f := range facts {
+		if n[f.Bucket]++; n[f.Bucket] >= l.share() {
+			return true
+		}
+	}
+	return false
 }
 
 func scanPending(r pgx.CollectableRow) (p Pending, err error) {
 	err = r.Scan(&p.Seq, &p.Event, &p.Firm, &p.Matter, &p.Name, &p.RecordedAt, &p.TraceParent, &p.TraceState,
-		&p.Bucket, &p.Epoch, &p.Attempts, &p.SentTo)
+		&p.Bucket, &p.Epoch, &p.Attempts, &p.SentTo, &p.Again)
 	return p, err
 }
 

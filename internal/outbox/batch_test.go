@@ -30,7 +30,7 @@ func look(s outbox.Share, limit int) outbox.Look {
 
 func batch(t *testing.T, db *pgtest.DB, h outbox.Holder, l outbox.Look) []outbox.Pending {
 	t.Helper()
-	got, err := outbox.Batch(t.Context(), db.Pool, h, l)
+	got, _, err := outbox.Batch(t.Context(), db.Pool, h, l)
 	if err != nil {
 		t.Fatal(err)
 	}

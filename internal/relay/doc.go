@@ -1,8 +1,22 @@
 // Package relay carries facts from the outbox to a bus or a queue, as nudges of
-// ids only.
+// ids only. It owns no table: the outbox keeps what is published, what failed and
+// who holds which bucket.
 //
-// Today it declares the seam, Publisher, that the drain loop will call; without a
-// relay the ledger alone serves, as every worker sweeps the outbox itself. It knows
-// nothing of what a fact causes, and never imports jobs. Whatever a publisher does
-// to a nudge, drop, double or reorder it, the same frames land.
+// A relay leases its even share of the outbox's buckets (keep), reads what is
+// unpublished there (drain), sends it in calls outside any transaction (send), and
+// writes down what every sink named as taken (settle). A fact that is read is in
+// hand, and is read again only after it was put back or noted. What is in hand is
+// bounded, so memory does not grow with the backlog.
+//
+// A sink is open, slowed (it throttles: its rate of calls falls and climbs again),
+// or paused (it is not configured as it should be: no fact is blamed, one call
+// probes it ever more rarely). Facts are published when all sinks have taken them,
+// so while one is paused nothing is sent to the others.
+//
+// The lease decides who may mark: a relay that slept past it sends nothing more and
+// what it marks is refused. Not promised: an order, and that a fact is sent once. A
+// crash between an answer and its mark sends it again, under the same event id.
+//
+// It knows nothing of what a fact causes, and never imports jobs. Whatever a
+// publisher does to a nudge, drop, double or reorder it, the same frames land.
 package relay

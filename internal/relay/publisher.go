@@ -3,19 +3,21 @@ package relay
 import (
 	"context"
 
-	"briefrail/internal/outbox"
+	"briefrail/internal/nudge"
 )
 
-// Result is the verdict on one fact of a batch. A fact counts as sent only when
-// the answer names it as sent.
-type Result struct {
-	Sent bool
-	Code string // of a refusal, from the sink's own closed set; empty otherwise
+// Publisher sends nudges in one call and returns one Result a nudge, in the same
+// order, or an error when the answer says nothing of any of them: then none counts
+// as sent.
+type Publisher interface {
+	Publish(ctx context.Context, nudges []nudge.Nudge) ([]nudge.Result, error)
 }
 
-// Publisher is a sink: EventBridge, SQS, or none. Publish returns one Result a
-// fact, in the same order, or an error when the answer says nothing of any of
-// them: then none counts as sent.
-type Publisher interface {
-	Publish(ctx context.Context, facts []outbox.Fact) ([]Result, error)
+// Sink is a Publisher with the name under which the outbox remembers what it took
+// (also a metric's label, so from a closed set) and the most that one call carries:
+// entries, and bytes as nudge.Size counts them.
+type Sink struct {
+	Name string
+	Publisher
+	Entries, Bytes int
 }
