@@ -172,12 +172,20 @@ type Rule struct {
 	Settle   time.Duration
 }
 
-// RelaySettings pace the relay.
+// RelaySettings say where the relay sends facts and how fast. Sinks are "eventbridge"
+// and "sqs", or "none" alone.
 type RelaySettings struct {
+	Sinks       []string      `mapstructure:"sinks"`
+	EventBus    string        `mapstructure:"event_bus"`
+	QueueURL    string        `mapstructure:"queue_url"`
 	EventSource string        `mapstructure:"event_source"`
 	BatchBytes  int64         `mapstructure:"batch_bytes"`
 	Inflight    int           `mapstructure:"inflight"`
 	MaxIdle     time.Duration `mapstructure:"max_idle"`
+	Lease       time.Duration `mapstructure:"lease"`
+	Timeout     time.Duration `mapstructure:"timeout"`
+	Backoff     time.Duration `mapstructure:"backoff"`
+	BackoffMax  time.Duration `mapstructure:"backoff_max"`
 }
 
 // AdminSettings place the listener for metrics and probes; an empty Listen is

@@ -44,6 +44,26 @@ func texts() kind {
 	})}
 }
 
+// choices is a list of different words of a closed set.
+func choices(words ...string) kind {
+	return kind{
+		name: "list of words", list: true, want: "a list of " + strings.Join(words, ", ") + ", such as [" + words[0] + "]",
+		bounds: strings.Join(words, ", "), parse: ofList(func(items []raw) (any, error) {
+			all := make([]string, 0, len(items))
+			for i, r := range items {
+				if r.form != scalar || !slices.Contains(words, r.text) {
+					return nil, fmt.Errorf("item %d is not a known word", i+1)
+				}
+				if slices.Contains(all, r.text) {
+					return nil, fmt.Errorf("item %d: %s is there twice", i+1, r.text)
+				}
+				all = append(all, r.text)
+			}
+			return all, nil
+		}),
+	}
+}
+
 func uuids() kind {
 	return kind{name: "list of UUIDs", list: true, want: `a list such as ["01234567-89ab-cdef-0123-456789abcdef"]`, parse: ofList(func(items []raw) (any, error) {
 		all := make([]rail.UUID, 0, len(items))

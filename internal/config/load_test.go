@@ -83,7 +83,10 @@ func TestDefaults(t *testing.T) {
 			rule("document.deleted", rail.Standard), rule("document.replaced", rail.Standard),
 			rule("brief.requested", rail.Interactive),
 		}},
-		Relay: RelaySettings{EventSource: "brief.ops", BatchBytes: 200 << 10, Inflight: 4, MaxIdle: time.Second},
+		Relay: RelaySettings{
+			Sinks: []string{"none"}, EventBus: "default", EventSource: "brief.ops", BatchBytes: 200 << 10, Inflight: 4, MaxIdle: time.Second,
+			Lease: 10 * time.Second, Timeout: 10 * time.Second, Backoff: time.Second, BackoffMax: 5 * time.Minute,
+		},
 		Admin: AdminSettings{Listen: "127.0.0.1:9464"},
 		Log:   LogSettings{Level: "info", Format: "auto"},
 	}
@@ -113,6 +116,8 @@ func samples(t *testing.T) map[string]string {
 		"trigger.queue_url": "https://q/1", "trigger.receivers": "3", "trigger.poll_wait": "5s",
 		"aws.endpoint": "http://127.0.0.1:4566", "aws.region": "eu-west-1",
 		"relay.event_source": "x.y", "relay.batch_bytes": "2KiB", "relay.inflight": "1", "relay.max_idle": "3s",
+		"relay.sinks": `["sqs", "eventbridge"]`, "relay.event_bus": "briefs", "relay.queue_url": "https://q/2", "relay.lease": "2s",
+		"relay.timeout": "3s", "relay.backoff": "2s", "relay.backoff_max": "1m",
 		"admin.listen": ":1", "admin.username": "u", "admin.password_file": secret, "api.listen": ":2", "api.token_file": secret,
 		"console": "true", "log.level": "debug", "log.format": "json",
 	}

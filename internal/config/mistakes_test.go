@@ -18,7 +18,7 @@ type mistake struct{ env, says string }
 // scalarMistakes are the measured ones of the field reports, and their neighbours.
 func scalarMistakes() []mistake {
 	return []mistake{
-		{"RAIL_LEASE=15", "RAIL_LEASE (environment): no program of ours knows this variable; did you mean RAIL_LEASE_DURATION or RAIL_LEASE_RENEW?"},
+		{"RAIL_LEASE=15", "RAIL_LEASE (environment): no program of ours knows this variable; did you mean RAIL_LEASE_DURATION or RAIL_LEASE_RENEW or RAIL_RELAY_LEASE?"},
 		{"RAIL_LEASE_DURATION=15", `lease.duration (environment RAIL_LEASE_DURATION): "15" has no unit; write a duration with a unit`},
 		{"RAIL_LEASE_DURATION=15mm", `"15mm" is not a duration`},
 		{"RAIL_LEASE_DURATION=-5m", `"-5m" is negative`},
@@ -109,11 +109,30 @@ func TestMistakesInVariables(t *testing.T) {
 	}
 }
 
+func TestMistakesOfARelay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []mistake{
+		{"RAIL_RELAY_SINKS=[]", "write [none]"},
+		{"RAIL_RELAY_SINKS=eventbridge", "a list of eventbridge, sqs, none, such as [eventbridge]"},
+		{"RAIL_RELAY_SINKS=[eventbridge, kafka]", "item 2 is not a known word"},
+		{"RAIL_RELAY_SINKS=[sqs, sqs]", "sqs is there twice"},
+		{"RAIL_RELAY_SINKS=[none, eventbridge]", "has none beside a sink"},
+		{"RAIL_RELAY_SINKS=[sqs]", "set it (RAIL_RELAY_QUEUE_URL)"},
+		{"RAIL_RELAY_BACKOFF=6m", "more than relay.backoff_max (5m)"},
+		{"RAIL_RELAY_MAX_IDLE=11s", "is longer than relay.lease"},
+		{"RAIL_DATABASE_MAX_CONNS=3", "too few for the relay's loops"},
+	} {
+		if got := faults(t, Source{Component: Relay, Env: base(c.env)}); !strings.Contains(got, c.says) {
+			t.Errorf("%s\n  says %s\n  want %s", c.env, got, c.says)
+		}
+	}
+}
+
 func TestMistakesInFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, says string }{
 		{"lease: 15", "lease ("},
-		{"lease: 15", "is a section and takes no value of its own; did you mean lease.duration or lease.renew?"},
+		{"lease: 15", "is a section and takes no value of its own; did you mean lease.duration or lease.renew or relay.lease?"},
 		{"worker:\n  slots: 3\nlease:\n  duration: 15", `:4): "15" has no unit`},
 		{"lease: {duration: 15mm}", `"15mm" is not a duration`},
 		{"lease: {duration: -5m}", `"-5m" is negative`},

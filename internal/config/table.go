@@ -245,9 +245,22 @@ const defaultRules = "[{name: matter.created, priority: standard}, " +
 	"{name: brief.requested, priority: interactive}]"
 
 func relayTable() []setting {
+	way := []Component{Relay, Control}
 	return []setting{
 		{
-			key: "relay.event_source", kind: eventSource(), initial: "brief.ops", used: relay(),
+			key: "relay.sinks", kind: choices("eventbridge", "sqs", "none"), initial: "[none]", used: way,
+			doc: "Where facts are sent: eventbridge, sqs, or both; a fact is published when all have taken it. none: nowhere, the workers sweep the outbox.",
+		},
+		{
+			key: "relay.event_bus", kind: text(1, 1600), initial: "default", used: way,
+			doc: "Name or ARN of the bus of sink eventbridge.",
+		},
+		{
+			key: "relay.queue_url", kind: httpURL(), used: way,
+			doc: "The queue of sink sqs.",
+		},
+		{
+			key: "relay.event_source", kind: eventSource(), initial: "brief.ops", used: way,
 			doc: "Source of the published events.",
 		},
 		{
@@ -261,6 +274,22 @@ func relayTable() []setting {
 		{
 			key: "relay.max_idle", kind: duration("10ms", "1m"), initial: "1s", used: relay(),
 			doc: "Longest pause of an idle relay before it looks for facts again.",
+		},
+		{
+			key: "relay.lease", kind: duration("500ms", "10m"), initial: "10s", used: relay(),
+			doc: "How long a relay may stay silent before others take its buckets. It is renewed at a third of it.",
+		},
+		{
+			key: "relay.timeout", kind: duration("100ms", "5m"), initial: "10s", used: relay(),
+			doc: "Longest time for one publish call. A stop waits for the calls under way.",
+		},
+		{
+			key: "relay.backoff", kind: duration("10ms", "1h"), initial: "1s", used: relay(),
+			doc: "First wait before a fact is sent again that a sink did not take; doubles each time, with full jitter.",
+		},
+		{
+			key: "relay.backoff_max", kind: duration("10ms", "1d"), initial: "5m", used: relay(),
+			doc: "Longest wait of that kind.",
 		},
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,8 @@ const (
 	// workerConns is the loops of a worker that hold a connection at once (claim,
 	// sweep, trigger) and two to spare.
 	workerConns = 5
+	// relayConns is the same of a relay: lease, read and write down.
+	relayConns = 4
 	// deadLetterDays is how long a dead-letter queue can keep a nudge.
 	deadLetterDays = 14 * day
 )
@@ -43,6 +46,9 @@ func (c *Config) Validate() error {
 	k.database()
 	k.secretFiles()
 	k.admin()
+	if c.component == Relay {
+		k.relay()
+	}
 	if c.component == Worker {
 		k.lease()
 		k.order()
@@ -137,6 +143,17 @@ func (k checker) trigger() {
 			fmt.Sprintf("settle of %s is %s, more than settle.max_wait (%s)", r.Name, formatDuration(r.Settle), formatDuration(k.Settle.MaxWait)),
 			"lower it or raise settle.max_wait")
 	}
+}
+
+func (k checker) relay() {
+	r := k.Relay
+	k.must(len(r.Sinks) > 0, "relay.sinks", "is empty", "write [none] for a relay that sends nothing")
+	k.must(!slices.Contains(r.Sinks, "none") || len(r.Sinks) == 1, "relay.sinks", "has none beside a sink", "remove none or the others")
+	k.must(!slices.Contains(r.Sinks, "sqs") || r.QueueURL != "", "relay.queue_url", "is not set, and relay.sinks has sqs", "set it (RAIL_RELAY_QUEUE_URL)")
+	k.must(r.MaxIdle <= r.Lease, "relay.max_idle", "is longer than relay.lease", "lower it or raise relay.lease")
+	k.atMost("relay.backoff", r.Backoff, "relay.backoff_max", r.BackoffMax)
+	k.must(k.Database.MaxConns >= relayConns, "database.max_conns", fmt.Sprintf("is %d, too few for the relay's loops", k.Database.MaxConns),
+		fmt.Sprintf("write at least %d", relayConns))
 }
 
 // notYet refuses what a later version will do, rather than ignore it.
