@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench build lint fmt fmt-check generated generate vuln migrate clean need-go
+.PHONY: help demo test test-kumo check bench build lint fmt fmt-check generated generate vuln migrate clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -35,6 +35,9 @@ test: need-go ## all tests, with the race detector, on a real PostgreSQL; TESTFL
 	@scripts/need-postgres
 	@$(if $(RACE),scripts/need-cc,:)
 	$(GO) test $(RACE) -shuffle=on -timeout 20m $(TESTFLAGS) ./...
+
+test-kumo: need-go ## the wire check on an emulator that nobody here wrote; listens on 127.0.0.1:4566
+	cd test/kumo && $(GO) test -count=1 ./...
 
 check: fmt-check lint vuln generated test ## every gate: format, lint, vulnerabilities, generated files, tests
 

@@ -22,5 +22,5 @@ func serve(t *testing.T, opts awsfake.Options) (*awsfake.Server, string) {
 func TestContractOnTheFake(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, awsfake.Options{})
-	nudgetest.Contract(t.Context(), t, url)
+	nudgetest.Contract(t.Context(), t, url, nudgetest.Lacks{})
 }

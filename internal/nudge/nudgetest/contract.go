@@ -12,11 +12,17 @@ import (
 	"briefrail/internal/nudge"
 )
 
+// Lacks names what a stand-in does not have. The contract then wants a plain refusal
+// of it, so that a stand-in which has learned it is noticed.
+type Lacks struct {
+	Redrive bool // StartMessageMoveTask and ListMessageMoveTasks
+}
+
 // Contract is what every stand-in for AWS must do, and AWS itself: nudges go over the
 // bus and come out of the queue, are settled, come back, die and are redriven.
-func Contract(ctx context.Context, t *testing.T, endpoint string) {
+func Contract(ctx context.Context, t *testing.T, endpoint string, lacks Lacks) {
 	t.Helper()
-	c := &contract{ctx: ctx, Rig: Build(ctx, t, endpoint, Shape{})}
+	c := &contract{ctx: ctx, Rig: Build(ctx, t, endpoint, Shape{}), lacks: lacks}
 	c.queue = c.Receiver(ctx, t)
 	t.Run("preflight", c.preflight)
 	sent := Nudges(10)
@@ -32,6 +38,7 @@ type contract struct {
 
 	ctx   context.Context
 	queue *nudge.Queue
+	lacks Lacks
 }
 
 func (c *contract) preflight(t *testing.T) {
@@ -121,7 +128,19 @@ func (c *contract) letters(t *testing.T) {
 	if failed, err := dead.Release(c.ctx, letters); failed != 0 || err != nil {
 		t.Fatalf("release the letters: %d failed, %v", failed, err)
 	}
-	if _, err := dead.Redrive(c.ctx, 0); err != nil {
+	c.redrive(t, dead)
+}
+
+// redrive moves the one letter back to the queue.
+func (c *contract) redrive(t *testing.T, dead *nudge.DeadLetters) {
+	_, err := dead.Redrive(c.ctx, 0)
+	if c.lacks.Redrive {
+		if verdict, code := nudge.ClassOf(err); verdict != nudge.Paused {
+			t.Errorf("redrive where there is none: %s (%s), %v", verdict, code, err)
+		}
+		return
+	}
+	if err != nil {
 		t.Fatalf("redrive: %v", err)
 	}
 	if got := c.collect(t, 1); string(got[0].Body) != "hello" {
