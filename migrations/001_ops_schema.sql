@@ -31,14 +31,15 @@ END $$;
 -- Rows go only through the functions of retention: the call stack of the DELETE
 -- names them, schema and all, as their search_path is pinned. A setting would be
 -- simpler, but any session could set it. Only the name is looked for, as the words
--- around it are in the server's language.
+-- around it are in the server's language, and only in the outermost line, which no
+-- statement's own text can be.
 CREATE FUNCTION ops.refuse_outside_retention() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   stack text;
 BEGIN
   GET DIAGNOSTICS stack = PG_CONTEXT;
-  IF TG_OP = 'DELETE' AND stack ~ '\n[^"\n]*[^a-z0-9_"]ops\.(prune|prune_frames|purge_matter)\([^()"\n]*\)' THEN
+  IF TG_OP = 'DELETE' AND stack ~ '\n[^"\n]*[^a-z0-9_"]ops\.(prune|prune_frames|purge_matter)\([^()"\n]*\)[^"\n]*$' THEN
     RETURN NULL;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,

@@ -143,6 +143,7 @@ func jobAttacks() []attack {
 		{"delete no job at all", none, `DELETE FROM ops.matter_frame_jobs WHERE {job}`, "jobs_stay"},
 		{"delete a job from a function of another name", idle, `CREATE FUNCTION pg_temp.prune() RETURNS void LANGUAGE plpgsql AS $f$ BEGIN DELETE FROM ops.matter_frame_jobs WHERE {job}; END $f$; SELECT pg_temp.prune()`, "jobs_stay"},
 		{"delete a job in the name of retention", idle, `DO $f$ BEGIN DELETE FROM ops.matter_frame_jobs WHERE {job} /* PL/pgSQL function ops.prune(text) */; END $f$`, "jobs_stay"},
+		{"delete a job in the name of retention, on a line of its own", idle, "DO $f$ BEGIN DELETE FROM ops.matter_frame_jobs WHERE {job} /*\n x ops.prune() */; END $f$", "jobs_stay"},
 		{"empty the jobs", none, `TRUNCATE ops.matter_frame_jobs`, "jobs_stay"},
 	}
 }
