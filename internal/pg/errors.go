@@ -141,7 +141,22 @@ func Text(err error, limit int) string {
 	}
 	s = dsnURL.ReplaceAllString(s, "postgres://[removed]")
 	s = password.ReplaceAllString(s, "$1=[removed]")
-	return clip(printable(s), limit)
+	return clip(printable(unrepeated(s)), limit)
+}
+
+// unrepeated drops lines that were there before: the driver tells a server that
+// refuses with TLS and without as two lines of the same words.
+func unrepeated(s string) string {
+	if !strings.Contains(s, "\n") {
+		return s
+	}
+	var kept []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(kept, line) {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
 }
 
 func printable(s string) string {

@@ -101,3 +101,12 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+// The driver tells a server that refuses with TLS and without as two like lines.
+func TestTextSaysARefusalOnce(t *testing.T) {
+	t.Parallel()
+	err := errors.New("failed to connect:\n\t127.0.0.1:1: connection refused\n\t127.0.0.1:1: connection refused\n\t[::1]:1: no route")
+	if got, want := pg.Text(err, 200), "failed to connect: 127.0.0.1:1: connection refused [::1]:1: no route"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
