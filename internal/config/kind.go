@@ -20,7 +20,9 @@ type kind struct {
 	want   string
 	bounds string // for the reference; "" where there are none
 	list   bool
-	path   bool // the value may be a secret given by mistake: never echoed
+	hasOff bool   // the word off may stand for zero
+	zero   string // the text of zero, where there is an off
+	path   bool   // the value may be a secret given by mistake: never echoed
 	parse  func(raw) (any, error)
 }
 
@@ -29,6 +31,7 @@ type kind struct {
 func (k kind) off(zero string) kind {
 	inner := k.parse
 	k.want += ", or off"
+	k.hasOff, k.zero = true, zero
 	k.parse = func(r raw) (any, error) {
 		if r.form == scalar && r.text == "off" {
 			r.text = zero

@@ -251,3 +251,30 @@ func TestShowAndReference(t *testing.T) {
 		}
 	}
 }
+
+// What is turned off is shown by the word that turns it off, and a value that is
+// shown may be written into a file as it is.
+func TestOffIsShownAsOff(t *testing.T) {
+	t.Parallel()
+	cfg := mustLoad(t, Source{Component: Worker, Env: base("RAIL_CANARY_EVERY=0", "RAIL_DISPATCH_TOTAL=7", "RAIL_ADMIN_LISTEN=off")})
+	got := map[string]string{}
+	for _, s := range cfg.Shown() {
+		got[s.Setting] = s.Value
+	}
+	for key, want := range map[string]string{"canary.every": "off", "dispatch.per_firm": "off", "dispatch.total": "7", "admin.listen": "off"} {
+		if got[key] != want {
+			t.Errorf("%s is shown as %q, want %q", key, got[key], want)
+		}
+	}
+}
+
+func TestNearestNames(t *testing.T) {
+	t.Parallel()
+	known := []string{"document.uploaded", "document.deleted", "brief.requested"}
+	if diff := cmp.Diff([]string{"document.uploaded"}, Nearest("document.uplaoded", known)); diff != "" {
+		t.Error(diff)
+	}
+	if got := Nearest("invoice.paid", known); got != nil {
+		t.Errorf("%q", got)
+	}
+}

@@ -45,18 +45,35 @@ func fieldOf(t reflect.Type, name string) int {
 func (c *Config) Show(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(tw, "SETTING\tVALUE\tORIGIN")
-	for _, s := range table() {
-		if s.usedBy(c.component) {
-			_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\n", s.key, c.display(s), c.origin[s.key])
-		}
+	for _, s := range c.Shown() {
+		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\n", s.Setting, s.Value, s.Origin)
 	}
 	return tw.Flush() // a tabwriter reports the errors of its writes here
+}
+
+// Shown is one setting in force, fit to be shown: one line each, without secrets.
+type Shown struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"` // as a configuration file would hold it; "-" for none
+	Origin  string `json:"origin"`
+}
+
+// Shown lists every setting that the program uses, as Show does.
+func (c *Config) Shown() (list []Shown) {
+	for _, s := range table() {
+		if s.usedBy(c.component) {
+			list = append(list, Shown{s.key, c.display(s), c.origin[s.key]})
+		}
+	}
+	return list
 }
 
 // display writes a value in the form that its setting reads, and "" as a dash.
 func (c *Config) display(s setting) string {
 	text := format(c.value(s.key))
 	switch {
+	case s.kind.hasOff && text == s.kind.zero:
+		return "off"
 	case s.secret:
 		text = redactDSN(text)
 	case s.key == "builder.http.url":

@@ -17,6 +17,10 @@ func suggest(name string, known []string) string {
 	return "did you mean " + strings.Join(near, " or ") + "?"
 }
 
+// Nearest returns the names that name was probably meant to be, at most three, or
+// none: dots and underscores count alike.
+func Nearest(name string, known []string) []string { return nearest(name, known) }
+
 func nearest(name string, known []string) []string {
 	want := plainName(name)
 	for _, match := range []func(string) bool{
