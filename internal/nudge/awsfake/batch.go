@@ -12,13 +12,13 @@ var batchID = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,80}\z`)
 
 // sendInput is one message to send, alone or as an entry.
 type sendInput struct {
-	QueueUrl     string
+	QueueURL     string `json:"QueueUrl"`
 	ID           string `json:"Id"`
 	MessageBody  string
 	DelaySeconds *int
 }
 
-func (in sendInput) at() string { return in.QueueUrl }
+func (in sendInput) at() string { return in.QueueURL }
 
 func (s *Server) sendMessage(c *call) (any, *refusal) {
 	return onQueue(s, c, sendInput.at, func(in sendInput, q *queue) (any, *refusal) {
@@ -47,11 +47,11 @@ func (s *Server) accept(q *queue, in sendInput, f Fault) (id string, r *refusal)
 
 // batchInput is any of the batch calls.
 type batchInput[E any] struct {
-	QueueUrl string
+	QueueURL string `json:"QueueUrl"`
 	Entries  []E
 }
 
-func (in batchInput[E]) at() string { return in.QueueUrl }
+func (in batchInput[E]) at() string { return in.QueueURL }
 
 // batch is what all batch calls have in common: one result an entry, by id, and the
 // script's faults.
@@ -130,13 +130,13 @@ func (s *Server) sendBatch(c *call) (any, *refusal) {
 
 // settleInput is one message to delete or to change, alone or as an entry.
 type settleInput struct {
-	QueueUrl          string
+	QueueURL          string `json:"QueueUrl"`
 	ID                string `json:"Id"`
 	ReceiptHandle     string
 	VisibilityTimeout int
 }
 
-func (in settleInput) at() string { return in.QueueUrl }
+func (in settleInput) at() string { return in.QueueURL }
 
 func (s *Server) deleteMessage(c *call) (any, *refusal) {
 	return onQueue(s, c, settleInput.at, func(in settleInput, q *queue) (any, *refusal) {

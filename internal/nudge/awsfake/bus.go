@@ -29,7 +29,7 @@ type rule struct {
 // target is a target of a rule. Members that the fake does not act on are kept, so
 // that a look at them finds them.
 type target struct {
-	Id               string
+	ID               string `json:"Id"`
 	Arn              string
 	RoleArn          string          `json:",omitempty"`
 	Input            string          `json:",omitempty"`

@@ -111,7 +111,7 @@ func (s *Server) putTargets(c *call) (any, *refusal) {
 			if t.InputTransformer != nil {
 				return nil, refuse(0, "ValidationException", "the fake has no input transformers")
 			}
-			r.targets = slices.DeleteFunc(r.targets, func(old target) bool { return old.Id == t.Id })
+			r.targets = slices.DeleteFunc(r.targets, func(old target) bool { return old.ID == t.ID })
 			if r.targets = append(r.targets, t); len(r.targets) > 5 {
 				return nil, refuse(0, "LimitExceededException", "The requested resource exceeds the maximum number allowed.")
 			}

@@ -1,7 +1,7 @@
 package awsfake
 
 import (
-	"crypto/md5" //nolint:gosec // the protocol's checksum of a body, not a secret
+	"crypto/md5"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -79,13 +79,16 @@ func (s *Server) find(rawURL string) (*queue, *refusal) {
 }
 
 func (s *Server) getQueueURL(c *call) (any, *refusal) {
-	var in struct{ QueueName, QueueOwnerAWSAccountId string }
+	var in struct {
+		QueueName string
+		Owner     string `json:"QueueOwnerAWSAccountId"`
+	}
 	if r := input(c, &in); r != nil {
 		return nil, r
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.queues[in.QueueName]; !ok || (in.QueueOwnerAWSAccountId != "" && in.QueueOwnerAWSAccountId != s.opts.Account) {
+	if _, ok := s.queues[in.QueueName]; !ok || (in.Owner != "" && in.Owner != s.opts.Account) {
 		return nil, refuse(0, "QueueDoesNotExist", "The specified queue does not exist.")
 	}
 	return map[string]string{"QueueUrl": s.url(c, in.QueueName)}, nil
@@ -124,12 +127,12 @@ func onQueue[In any](s *Server, c *call, queueURL func(In) string, f func(In, *q
 }
 
 type attributesInput struct {
-	QueueUrl       string
+	QueueURL       string `json:"QueueUrl"`
 	AttributeNames []string
 	Attributes     map[string]string
 }
 
-func (in attributesInput) at() string { return in.QueueUrl }
+func (in attributesInput) at() string { return in.QueueURL }
 
 // getAttributes answers the attributes that were asked for, or All.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html
@@ -181,7 +184,7 @@ func (s *Server) deleteQueue(c *call) (any, *refusal) {
 }
 
 type receiveInput struct {
-	QueueUrl                    string
+	QueueURL                    string `json:"QueueUrl"`
 	MaxNumberOfMessages         *int
 	VisibilityTimeout           *int
 	WaitTimeSeconds             *int
@@ -251,7 +254,7 @@ type again struct {
 func (s *Server) look(c *call, in receiveInput) (out []map[string]any, next again, wait time.Duration, r *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q, r := s.find(in.QueueUrl)
+	q, r := s.find(in.QueueURL)
 	if r != nil {
 		return nil, next, 0, r
 	}
@@ -297,7 +300,7 @@ func (m *message) wire(in receiveInput) map[string]any {
 
 // checksum is the MD5 that clients compare a body with.
 func checksum(body string) string {
-	sum := md5.Sum([]byte(body)) //nolint:gosec // the protocol's checksum of a body, not a secret
+	sum := md5.Sum([]byte(body))
 	return hex.EncodeToString(sum[:])
 }
 
