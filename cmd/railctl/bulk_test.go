@@ -16,7 +16,7 @@ import (
 func TestBulkDemandOfAnOlderBuilder(t *testing.T) {
 	r := newRig(t)
 	old, fresh := r.landed("b1"), r.landed("b2")
-	done := decode[bulkDone](r, "matter.demand.many", "matter", "demand", "--all", "--older-than-builder", "b2", "--reason", "new model", "--yes")
+	done := decode[bulkDone](r, "matter.demand.many", "matter", "demand", "--all", "--not-by-builder", "b2", "--reason", "new model", "--yes")
 	if done.Matched != 1 || done.Changed != 1 || !done.Complete {
 		t.Errorf("done %+v", done)
 	}
@@ -93,7 +93,7 @@ func TestSelectionMistakes(t *testing.T) {
 		args []string
 	}{
 		{"name a MATTER, or select many", []string{"demand"}},
-		{"name a MATTER, or select many", []string{"demand", "--older-than-builder", "b1"}},
+		{"name a MATTER, or select many", []string{"demand", "--not-by-builder", "b1"}},
 		{"not both", []string{"demand", k.String(), "--all"}},
 		{"use one of them", []string{"demand", "--all", "--firm", k.Firm.String()}},
 		{"--status", []string{"park", "--all", "--status", "idle"}},

@@ -14,7 +14,8 @@ import (
 )
 
 const demandHelp = `Demand a rebuild of one matter, or of many: of a firm, of all firms, of those whose
-current frame another builder version made. It waits for no quiet time; while a
+current frame another builder version made (--not-by-builder: which of two versions is
+older is not known, so name the one that you want). It waits for no quiet time; while a
 build runs it makes one follow-up; a matter that was parked after failures is tried
 again, one that an operator parked stays parked until it is unparked.`
 

@@ -16,6 +16,11 @@ const parkHelp = `Stop what the rail does for a matter until somebody unparks it
 recorded meanwhile. A build that is running is fenced: it may go on, but what it
 writes is refused.`
 
+const cancelHelp = `Fence the build that is running: it may go on, but what it writes is refused. To the
+ledger this is "park" under another name, which the audit log keeps: the matter stays
+parked, so that it is not built again at once, until "matter unpark". Unlike park it
+takes one matter only.`
+
 func (a *app) matterPark() *cobra.Command {
 	var sel selection
 	cmd := &cobra.Command{Use: "park [MATTER]", Short: "Stop a matter, or many, until they are unparked", Long: parkHelp, Args: cobra.MaximumNArgs(1)}
@@ -34,7 +39,7 @@ func (a *app) matterUnpark() *cobra.Command {
 }
 
 func (a *app) matterCancel() *cobra.Command {
-	cmd := &cobra.Command{Use: "cancel MATTER", Short: "Fence the build of a matter and park it", Long: parkHelp, Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "cancel MATTER", Short: "Fence the build of a matter and park it", Long: cancelHelp, Args: cobra.ExactArgs(1)}
 	return a.stopVerb(cmd, &selection{}, "cancel", "", jobs.Actor.Cancel)
 }
 

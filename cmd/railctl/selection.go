@@ -24,7 +24,7 @@ func (sel *selection) flags(cmd *cobra.Command, statuses ...string) {
 	fs.StringVar(&sel.firm, "firm", "", "select the matters of one `firm`")
 	fs.BoolVar(&sel.all, "all", false, "select the matters of every firm")
 	fs.StringVar(&sel.status, "status", "", "of those only jobs in this `state`: "+strings.Join(statuses, ", "))
-	fs.StringVar(&sel.notBuilder, "older-than-builder", "", "of those only matters whose current frame is not by this builder `version`")
+	fs.StringVar(&sel.notBuilder, "not-by-builder", "", "of those only matters whose current frame is not by this builder `version`; versions have no order")
 	fs.IntVar(&sel.limit, "limit", 0, "change at most so `many` (0: all)")
 	fs.StringVar(&sel.after, "after", "", "go on after this `MATTER`, where a run before stopped")
 }
