@@ -57,6 +57,9 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		return exitOK
 	}
 	code := a.code(ctx, err)
+	if !a.accepted {
+		err = meant(root, cmd, err)
+	}
 	a.complain(cmd, code, err)
 	return code
 }
@@ -65,10 +68,14 @@ func (a *app) execute(ctx context.Context, args []string) int {
 // read on when it is about the command line.
 func (a *app) complain(cmd *cobra.Command, code int, err error) {
 	a.hush()
-	prefix := "railctl: "
+	prefix, said := "railctl: ", map[string]bool{}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(a.stderr, strings.TrimRight(prefix+pg.Text(lineError(line), 2000), " "))
-		prefix = "  "
+		line = strings.TrimSpace(pg.Text(lineError(line), 2000))
+		if said[line] { // a server is tried with TLS and without, and refuses both alike
+			continue
+		}
+		fmt.Fprintln(a.stderr, strings.TrimRight(prefix+line, " "))
+		prefix, said[line] = "  ", true
 	}
 	if code == exitUsage && !isConfig(err) {
 		fmt.Fprintf(a.stderr, "See: %s --help\n", cmd.CommandPath())
