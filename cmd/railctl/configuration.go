@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +12,8 @@ import (
 func (a *app) configVerbs() *cobra.Command {
 	var of string
 	show := &cobra.Command{
-		Use: "show", Short: "Show every setting in force and where it comes from", Args: cobra.NoArgs,
+		Use: "show", Short: "Show every setting in force and where it comes from",
+		Long: "Show every setting in force and where it comes from. Long values are cut short in the table: -o wide has them whole.", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.configShow(of) },
 	}
 	validate := &cobra.Command{
@@ -54,39 +53,20 @@ func (a *app) configValidate(of string) error {
 	})
 }
 
-type settingShown struct {
-	Setting string `json:"setting"`
-	Value   string `json:"value"`
-	Origin  string `json:"origin"`
-}
-
 func (a *app) configShow(of string) error {
 	cfg, err := a.loadFor(of)
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if err := cfg.Show(&text); err != nil {
-		return err
+	shown := cfg.Shown()
+	names := make([]string, len(shown))
+	for i, x := range shown {
+		names[i] = x.Setting
 	}
-	list, names := readShown(text.String())
-	return a.show(view{kind: "config.show", data: list, names: names, table: func(p *page) {
-		fmt.Fprint(p.tw, text.String())
-	}})
-}
-
-// readShown reads back the table that config writes, whose cells hold no two
-// spaces side by side at their edges.
-func readShown(text string) (list []settingShown, names []string) {
-	for line := range strings.Lines(text) {
-		key, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
-		rest = strings.TrimLeft(rest, " ")
-		i := strings.LastIndex(rest, "  ")
-		if i < 0 || key == "SETTING" {
-			continue
+	return a.show(view{kind: "config.show", data: list(shown), names: names, table: func(p *page) {
+		p.row("SETTING", "VALUE", "ORIGIN")
+		for _, x := range shown {
+			p.row(x.Setting, p.brief(x.Value), x.Origin)
 		}
-		list = append(list, settingShown{key, strings.TrimRight(rest[:i], " "), rest[i+2:]})
-		names = append(names, key)
-	}
-	return list, names
+	}})
 }

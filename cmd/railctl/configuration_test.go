@@ -3,8 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"briefrail/internal/config"
 )
 
 func TestConfigShowHidesSecretsAndTellsOrigins(t *testing.T) {
@@ -14,15 +19,15 @@ func TestConfigShowHidesSecretsAndTellsOrigins(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, env: []string{"RAIL_DATABASE_URL=" + nobody}}
-	shown := decode[[]settingShown](r, "config.show", "config", "show", "--config", file, "--timeout", "7s")
-	got := map[string]settingShown{}
+	shown := decode[[]config.Shown](r, "config.show", "config", "show", "--config", file, "--timeout", "7s")
+	got := map[string]config.Shown{}
 	for _, s := range shown {
 		got[s.Setting] = s
 	}
-	for key, want := range map[string]settingShown{
-		"settle.quiet":               {"settle.quiet", "2s", file + ":1"},
-		"database.statement_timeout": {"database.statement_timeout", "7s", "flag --database-statement-timeout"},
-		"log.level":                  {"log.level", "info", "default"},
+	for key, want := range map[string]config.Shown{
+		"settle.quiet":               {Setting: "settle.quiet", Value: "2s", Origin: file + ":1"},
+		"database.statement_timeout": {Setting: "database.statement_timeout", Value: "7s", Origin: "flag --database-statement-timeout"},
+		"log.level":                  {Setting: "log.level", Value: "info", Origin: "default"},
 	} {
 		if got[key] != want {
 			t.Errorf("%s: %+v, want %+v", key, got[key], want)
@@ -33,6 +38,29 @@ func TestConfigShowHidesSecretsAndTellsOrigins(t *testing.T) {
 	}
 	if out := r.ok("config", "show"); !strings.HasPrefix(out, "SETTING") || strings.Contains(out, "hunter2") {
 		t.Errorf("show: %s", out)
+	}
+}
+
+// Long values would push the origin off the screen; scripts and -o wide have them
+// whole. What was turned off is shown by that word.
+func TestConfigShowForPeople(t *testing.T) {
+	t.Parallel()
+	r := &rig{t: t, env: []string{"RAIL_DATABASE_URL=" + nobody, "RAIL_BUILDER_HTTP_URL=http://builder", "RAIL_DISPATCH_TOTAL=0"}}
+	for line := range strings.Lines(r.ok("config", "show")) {
+		if n := utf8.RuneCountInString(line); n > 140 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	rules := decode[[]config.Shown](r, "config.show", "config", "show")
+	i := slices.IndexFunc(rules, func(s config.Shown) bool { return s.Setting == "trigger.rules" })
+	if wide := r.ok("config", "show", "-o", "wide"); !strings.Contains(wide, rules[i].Value) || strings.Contains(wide, "…") {
+		t.Errorf("-o wide:\n%s", wide)
+	}
+	worker := r.ok("config", "show", "--for", "railworker")
+	for _, key := range []string{"dispatch.total", "dispatch.per_firm"} {
+		if !regexp.MustCompile(regexp.QuoteMeta(key) + ` +off `).MatchString(worker) {
+			t.Errorf("%s is not off in\n%s", key, worker)
+		}
 	}
 }
 

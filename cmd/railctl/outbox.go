@@ -48,7 +48,7 @@ func (s *session) listFacts(ctx context.Context, f audit.FactFilter) error {
 	return s.show(view{kind: "outbox.list", data: list(facts), names: names, table: func(p *page) {
 		p.row("EVENT", "NAME", "FIRM", "MATTER", "RECORDED", "VERDICT", "GENERATION")
 		for _, x := range facts {
-			p.row(x.Event, x.Name, x.Firm, x.Matter, x.RecordedAt, verdictText(x), generationText(x.Generation))
+			p.row(x.Event, x.Name, p.id(x.Firm), p.id(x.Matter), p.moment(&x.RecordedAt), verdictText(x), generationText(x.Generation))
 		}
 	}})
 }

@@ -13,12 +13,13 @@ import (
 // page is a table for people. Nothing on it is coloured, and what came from the
 // database cannot move the cursor.
 type page struct {
-	tw  *tabwriter.Writer
-	now time.Time
+	tw   *tabwriter.Writer
+	now  time.Time
+	wide bool // identifiers and values whole, whatever the width
 }
 
 func newPage(w io.Writer, now time.Time) *page {
-	return &page{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), now}
+	return &page{tw: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), now: now}
 }
 
 // row writes one line of cells.
@@ -74,6 +75,44 @@ func (p *page) when(t time.Time) string {
 		return "-"
 	}
 	return stamp(t) + " (" + age(p.now.Sub(t)) + ")"
+}
+
+// id is an identifier as far as it tells rows apart; -o wide has it whole.
+func (p *page) id(u rail.UUID) string {
+	switch text := u.String(); {
+	case u.IsZero():
+		return ""
+	case p.wide:
+		return text
+	case text[14] == '7': // begins with its time, which neighbours share
+		return "…" + text[len(text)-8:]
+	default:
+		return text[:8]
+	}
+}
+
+// key is a matter's key, its parts as in id.
+func (p *page) key(k rail.Key) string { return p.id(k.Firm) + "/" + p.id(k.Matter) }
+
+// moment is a time without its age, or in -o wide with it.
+func (p *page) moment(t *time.Time) string {
+	switch {
+	case t == nil:
+		return ""
+	case p.wide:
+		return p.when(*t)
+	}
+	return stamp(*t)
+}
+
+// brief keeps a text short enough for a column; -o wide has it whole.
+func (p *page) brief(s string) string {
+	const most = 60
+	runes := []rune(s)
+	if p.wide || len(runes) <= most {
+		return s
+	}
+	return string(runes[:most-1]) + "…"
 }
 
 // stampMilli tells events of one second apart.

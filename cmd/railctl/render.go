@@ -45,6 +45,7 @@ func (a *app) show(v view) error {
 		return nil
 	}
 	p := newPage(a.stdout, a.now())
+	p.wide = a.format == "wide"
 	v.table(p)
 	return p.flush()
 }

@@ -49,7 +49,7 @@ func sortFlags(cmd *cobra.Command) {
 }
 
 // formats are the values of --output.
-func formats() []string { return []string{"table", "json", "yaml", "name"} }
+func formats() []string { return []string{"table", "wide", "json", "yaml", "name"} }
 
 // globalFlags defines the flags of every verb. Each setting has a flag too, hidden
 // because few are ever needed here.

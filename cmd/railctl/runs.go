@@ -25,7 +25,7 @@ func outcomes() []string {
 func (a *app) runsList() *cobra.Command {
 	var f audit.RunFilter
 	var firmText, matterText, sinceText string
-	cmd := &cobra.Command{Use: "list", Short: "List attempts, the latest first", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List attempts, the latest first", Long: "List attempts, the latest first. The table shortens identifiers: -o wide has them whole.", Args: cobra.NoArgs}
 	fs := cmd.Flags()
 	fs.StringVar(&firmText, "firm", "", "only of one `firm`")
 	fs.StringVar(&matterText, "matter", "", "only of one `MATTER`")
@@ -61,7 +61,7 @@ func (s *session) listRuns(ctx context.Context, f audit.RunFilter) error {
 	return s.show(view{kind: "runs.list", data: list(runs), names: names, table: func(p *page) {
 		p.row("RUN", "MATTER", "TOKEN", "TRY", "OUTCOME", "STARTED", "TOOK", "WORKER", "ERROR")
 		for _, r := range runs {
-			p.row(r.RunID, r.Key, r.Generation, r.Attempt, outcomeText(r), r.StartedAt, took(r), r.Worker, r.ErrorKind)
+			p.row(p.id(r.RunID), p.key(r.Key), r.Generation, r.Attempt, outcomeText(r), p.moment(&r.StartedAt), took(r), r.Worker, r.ErrorKind)
 		}
 	}})
 }
