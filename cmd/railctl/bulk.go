@@ -46,6 +46,9 @@ func (s *session) bulk(ctx context.Context, c *change, sel *selection, b bulk) e
 	if err != nil {
 		return err
 	}
+	if err := s.knownFirm(ctx, filter.Firm, matched > 0); err != nil {
+		return err
+	}
 	want := matched
 	if sel.limit > 0 {
 		want = min(want, int64(sel.limit))

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"briefrail/internal/audit"
+	"briefrail/internal/config"
 	"briefrail/internal/rail"
 )
 
@@ -119,7 +122,26 @@ func (s *session) explainEvent(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
+	if hint := s.ruleHint(e.Fact); hint != "" {
+		e.Now = append(e.Now, hint)
+	}
 	return s.show(view{kind: "explain.event", data: e, names: []string{id.String()}, table: func(p *page) { eventTable(p, e) }})
+}
+
+// ruleHint names the rule that a producer with an ignored fact may have meant.
+func (s *session) ruleHint(f audit.FactRow) string {
+	if f.Verdict != "ignored" || f.Matter.IsZero() || rail.OwnFact(rail.EventName(f.Name)) {
+		return ""
+	}
+	rules := make([]string, len(s.cfg.Trigger.Rules))
+	for i, r := range s.cfg.Trigger.Rules {
+		rules[i] = string(r.Name)
+	}
+	near := config.Nearest(f.Name, rules)
+	if len(near) == 0 || slices.Contains(near, f.Name) {
+		return ""
+	}
+	return fmt.Sprintf("trigger.rules, as railctl reads them, name %s: did the producer mean that?", strings.Join(near, ", "))
 }
 
 func eventTable(p *page, e audit.EventExplanation) {

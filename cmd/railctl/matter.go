@@ -6,7 +6,7 @@ import (
 
 func (a *app) matterVerbs() *cobra.Command {
 	return group("matter", "Look at a matter and change what the rail does for it",
-		a.matterShow(), a.matterDemand(), a.matterPark(), a.matterUnpark(), a.matterCancel(), a.matterPurge())
+		a.matterList(), a.matterShow(), a.matterDemand(), a.matterPark(), a.matterUnpark(), a.matterCancel(), a.matterPurge())
 }
 
 // single reports whether a verb that takes one MATTER or a selection got the

@@ -59,7 +59,7 @@ func (m matterShown) table(p *page) {
 	p.row("Brief", briefState(p, j, len(m.Frames) > 0))
 	p.row("State", j.Status)
 	p.row("Generations", fmt.Sprintf("requested %d, claimed %d, landed %d", j.Requested, j.Claimed, j.Landed))
-	p.row("Priority", rail.Priority(j.Priority))
+	p.row("Priority", priorityCell(j))
 	p.row("Attempts", j.Attempts)
 	p.row("Demands owed", j.DemandsOwed)
 	stateRows(p, j)
@@ -73,6 +73,15 @@ func (m matterShown) table(p *page) {
 	if m.Content != nil {
 		p.section("%s", m.Content)
 	}
+}
+
+// priorityCell is "-" for an idle matter: its row still holds the priority of the
+// last demand, which nothing waits with.
+func priorityCell(j audit.JobRow) string {
+	if j.Status == "idle" {
+		return ""
+	}
+	return rail.Priority(j.Priority).String()
 }
 
 // stateRows are what matters in the state that the job is in.

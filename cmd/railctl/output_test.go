@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -33,14 +34,14 @@ Oldest owed  TIME (AGE)  #1/#2
 Oldest running  TIME (AGE)  #1/#2
 Undecided facts  1  TIME (AGE)
 Canary landed  -
-Ledger  epoch 1, schema 8, publishing none
+Ledger  epoch 1, schema N, publishing none
 
 FIRM  QUEUED  RUNNING  PARKED  OLDEST OWED
 #1  1  1  0  TIME (AGE)
 
 DISPATCH PAUSED  SINCE  BY  BECAUSE
 #3  TIME (AGE)  WHO  audit of the firm
-`, who(r.ok("status")))
+`, regexp.MustCompile(`schema \d+`).ReplaceAllString(who(r.ok("status")), "schema N"))
 }
 
 // who hides the name of the machine.
@@ -112,6 +113,7 @@ func TestListsInEveryForm(t *testing.T) {
 		{event.String() + "\n", []string{"outbox", "list", "--name", "document.uploaded", "--matter", k.Matter.String(), "--undecided"}},
 		{k.String() + "\n", []string{"matter", "show", k.Matter.String()}},
 		{"1\n", []string{"audit", "list"}},
+		{k.String() + "\n", []string{"matter", "list", "--firm", k.Firm.String()}},
 		{"", []string{"dispatch", "list"}},
 		{"", []string{"check"}},
 		{"none\n", []string{"outbox", "publishing"}},
@@ -207,5 +209,119 @@ func TestSpans(t *testing.T) {
 		if got := age(d); got != want {
 			t.Errorf("age(%s) = %q, want %q", d, got, want)
 		}
+	}
+}
+
+func TestAnIdleMatterHasNoPriority(t *testing.T) {
+	r := newRig(t)
+	k := r.landed("b1")
+	if out := plain(r.ok("matter", "show", k.String())); !strings.Contains(out, "Priority  -\n") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestParkedMattersAreListed(t *testing.T) {
+	r := newRig(t)
+	k := r.one()
+	r.landed("b1")
+	r.ok("matter", "park", k.String(), "--reason", "court order: "+strings.Repeat("sealed ", 20))
+	same(t, `
+MATTER  STATE  OWED SINCE  TRIES  PARKED BY  PARKED  BECAUSE
+#1/#2  parked  TIME  0  WHO  TIME  court order: sealed sealed sealed sealed sealed sealed seal…
+`, who(r.ok("matter", "list", "--status", "parked")))
+	got := decode[[]audit.MatterRow](r, "matter.list", "matter", "list", "--limit", "5")
+	if len(got) != 2 || got[0].Key != k || !strings.HasPrefix(got[0].ParkedActor, "ada@") || got[0].ParkedSince == nil || got[1].Status != "idle" {
+		t.Errorf("%+v", got)
+	}
+	if wide := r.ok("matter", "list", "-o", "wide"); !strings.Contains(wide, strings.Repeat(" sealed", 20)) {
+		t.Errorf("%s", wide)
+	}
+}
+
+// A list of attempts fits a terminal; identifiers that neighbours share a beginning
+// with are told by their end.
+func TestIdentifiersAreShortUnlessWide(t *testing.T) {
+	r := newRig(t)
+	k := r.landed("b1")
+	run := value[rail.UUID](r, `SELECT run_id FROM ops.matter_frame_runs`)
+	for line := range strings.Lines(r.ok("runs", "list")) {
+		if n := len([]rune(line)); n > 120 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if out := r.ok("runs", "list"); !strings.Contains(out, run.String()[:8]+" ") || strings.Contains(out, run.String()) {
+		t.Errorf("%s", out)
+	}
+	if out := r.ok("runs", "list", "-o", "wide"); !strings.Contains(out, run.String()) || !strings.Contains(out, k.String()) {
+		t.Errorf("%s", out)
+	}
+	p := newPage(&strings.Builder{}, time.Now())
+	v7, err := rail.ParseUUID("01987654-3210-7abc-8def-0123456789ab")
+	if err != nil || p.id(v7) != "…456789ab" || p.id(rail.UUID{}) != "" {
+		t.Errorf("%q, %v", p.id(v7), err)
+	}
+}
+
+// What workers hold against the builder is told by whatever asks why nothing is
+// built.
+func TestABuilderAtFaultIsTold(t *testing.T) {
+	r := newRig(t)
+	k := r.one()
+	r.handBack(k)
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"AT FAULT: 1 claim handed back", []string{"status"}},
+		{"because the builder is at fault", []string{"explain", k.String()}},
+		{"builder.http.token_file", []string{"doctor"}},
+	} {
+		if got := r.ctl(c.args...); !strings.Contains(got.out, c.says) {
+			t.Errorf("%v: no %q in\n%s", c.args, c.says, got.out)
+		}
+	}
+}
+
+func TestPauseTellsWhatItHolds(t *testing.T) {
+	r := newRig(t)
+	firm := rail.NewUUID()
+	keys := r.queued(firm, 3)
+	r.claim(keys[0])
+	r.one()
+	if out := r.ok("dispatch", "pause", firm.String(), "--dry-run"); !strings.Contains(out, "2 queued matter(s) are held back, 1 running build(s) go on") {
+		t.Errorf("%s", out)
+	}
+	got := decode[paused](r, "dispatch.pause", "dispatch", "pause", "--all", "--dry-run")
+	if got.Queued != 3 || got.Running != 1 || !got.DryRun || !got.Changed {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestParkAndCancelSayHowTheyDiffer(t *testing.T) {
+	t.Parallel()
+	park, cancel := call(t, nil, "matter", "park", "--help").out, call(t, nil, "matter", "cancel", "--help").out
+	if !strings.Contains(cancel, `"park" under another name`) || strings.Contains(cancel, parkHelp) || !strings.Contains(park, parkHelp) {
+		t.Errorf("%s\n%s", park, cancel)
+	}
+}
+
+func TestAMisspeltFactIsToldItsRule(t *testing.T) {
+	r := newRig(t)
+	event := r.fact(newKey(), "document.uploadd")
+	r.decide()
+	out := r.ok("explain", event.String())
+	for _, want := range []string{"no rule of the trigger names document.uploadd", "name document.uploaded: did the producer mean that?"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// The driver tries a server with TLS and without, and tells both refusals.
+func TestOneRefusalIsToldOnce(t *testing.T) {
+	t.Parallel()
+	r := &rig{t: t, env: []string{"RAIL_DATABASE_URL=postgres://rail@127.0.0.1:1/none"}}
+	if got := r.ctl("status"); got.code != exitError || strings.Count(got.err, "connection refused") != 1 {
+		t.Errorf("exit %d: %s", got.code, got.err)
 	}
 }

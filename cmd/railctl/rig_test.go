@@ -139,6 +139,15 @@ func (r *rig) claim(k rail.Key) runs.Claimed {
 	return got[0]
 }
 
+// handBack claims a matter and releases it as a worker does that blames the builder.
+func (r *rig) handBack(k rail.Key) {
+	r.t.Helper()
+	c := r.claim(k)
+	if _, err := runs.Release(r.t.Context(), r.Pool, c.Claim, runs.Failure{Kind: "auth", Text: "the builder answered 401"}, time.Second); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *rig) land(c runs.Claimed, builder string) {
 	r.t.Helper()
 	text := fmt.Sprintf(`{"secret":"document text","generation":%d}`, c.Token.Generation)

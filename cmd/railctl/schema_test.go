@@ -52,6 +52,7 @@ func everyKind(r *rig) [][]string {
 	c := r.claim(running)
 	r.ok("matter", "demand", running.String(), "--reason", "x")
 	r.ok("matter", "park", parked.String(), "--reason", "x")
+	r.handBack(queued)
 	r.ok("dispatch", "pause", queued.Firm.String(), "--reason", "x")
 	dry := []string{"--dry-run"}
 	return [][]string{
@@ -60,6 +61,7 @@ func everyKind(r *rig) [][]string {
 		{"explain", event},
 		{"explain", running.String()},
 		{"explain", queued.String()},
+		{"matter", "list"},
 		{"matter", "show", key, "--show-content"},
 		{"matter", "show", running.String()},
 		{"matter", "show", parked.String()},

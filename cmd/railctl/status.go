@@ -51,6 +51,9 @@ func statusTable(p *page, st audit.Status) {
 	}
 	p.row("Canary landed", st.CanaryLanded)
 	p.row("Ledger", ledgerText(st))
+	if st.Builder != nil {
+		p.row("Builder", "AT FAULT: "+st.Builder.String())
+	}
 	firmsTable(p, st.Firms)
 	pausesTable(p, st.Pauses)
 }

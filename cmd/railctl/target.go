@@ -69,6 +69,19 @@ func (s *session) unknown(ctx context.Context, k rail.Key) error {
 	return fail(exitNotFound, "%w; did you mean%s", err, listed(others))
 }
 
+// knownFirm refuses a firm that the ledger has never seen, where nothing else shows
+// that it has: a misspelt one would be a change of nothing that looks like success.
+func (s *session) knownFirm(ctx context.Context, f rail.UUID, shown bool) error {
+	if f.IsZero() || shown {
+		return nil
+	}
+	known, err := audit.KnownFirm(ctx, s.pool, f)
+	if err != nil || known {
+		return err
+	}
+	return fail(exitNotFound, "the ledger has never seen firm %s, neither a matter nor a fact of it: is it spelt right? (railctl matter list)", f)
+}
+
 // firm reads a firm's UUID; empty text is the nil UUID, every firm.
 func firm(text string) (rail.UUID, error) {
 	if text == "" {
