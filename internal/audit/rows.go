@@ -27,7 +27,7 @@ type JobRow struct {
 	RebuildPriority *int16     `json:"rebuild_priority,omitempty"`
 	QueuedAt        *time.Time `json:"queued_at,omitempty"`
 	NotBefore       *time.Time `json:"not_before,omitempty"`
-	Priority        int16      `json:"priority"`
+	Priority        int16      `json:"priority"` // 0 interactive, 1 standard, 2 bulk; of an idle job that of its last demand, which means nothing
 	LastError       string     `json:"last_error,omitempty"`
 	ParkedBy        string     `json:"parked_by,omitempty"` // failures or operator
 	ParkedReason    string     `json:"parked_reason,omitempty"`
