@@ -50,6 +50,9 @@ type Options struct {
 	// prepared statements are used and no timeouts are sent at start-up, as such
 	// a pooler refuses them; set them on the role instead.
 	Pooler bool
+	// StatementCache is how many statements a session keeps prepared (or, with
+	// Pooler, described); zero means pgx's own default.
+	StatementCache int
 	// ReadOnlyOK accepts sessions that cannot write. Without it they are refused
 	// at connect and thrown away when found in the pool.
 	ReadOnlyOK bool
@@ -133,6 +136,9 @@ func (o Options) session(cc *pgx.ConnConfig) *watch {
 		// Statements are described once and then sent whole: one round trip, the
 		// same binary encoding as named statements, nothing left on the server.
 		cc.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	if o.StatementCache > 0 {
+		cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = o.StatementCache, o.StatementCache
 	}
 	maps.Copy(cc.RuntimeParams, o.runtimeParams())
 	return w

@@ -222,6 +222,10 @@ func (a *attempt) note(ctx context.Context, late bool) {
 	if err := NoteRefused(ctx, a.r.db, a.c.Token.Run, late); err != nil {
 		a.r.opts.Log.WarnContext(ctx, "refusal not noted", slog.String("err", pg.Text(err, 200)))
 	}
+	// counted and logged under the word that its row has: cancelled, expired or fenced
+	if o, err := Outcome(ctx, a.r.db, a.c.Token.Run); err == nil && o != "" && o != "running" {
+		a.outcome = o
+	}
 }
 
 // failureOf turns any error of an attempt into what the run row keeps.

@@ -77,9 +77,13 @@ func (m *metrics) landed(a *attempt, out Landed) {
 	m.demandToFrame.Observe(out.Owed.Seconds())
 }
 
+// ended counts a run of a user's; the canary has figures of its own.
 func (m *metrics) ended(a *attempt) {
 	if a.outcome == "" {
 		a.outcome = "failed"
+	}
+	if a.canary() {
+		return
 	}
 	m.runs.WithLabelValues(a.outcome).Inc()
 	m.duration.Observe(time.Since(a.started).Seconds())
