@@ -8,7 +8,7 @@ SHELL := /bin/sh
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-COMMANDS := $(notdir $(wildcard cmd/*))
+COMMANDS := $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
 RACE ?= -race
 TESTFLAGS ?=
 DOCS ?=

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"briefrail/cmd/internal/daemon"
 	"briefrail/internal/audit"
 	"briefrail/internal/config"
 	"briefrail/internal/pg"
@@ -17,14 +15,12 @@ import (
 	"briefrail/internal/sweep"
 	"briefrail/internal/telemetry"
 	"briefrail/internal/trigger"
-	"briefrail/migrations"
 )
 
 // worker is the assembled process: nothing runs yet.
 type worker struct {
 	name    string
-	pool    *pgxpool.Pool // work
-	probes  *pgxpool.Pool // readiness and gauges: never behind the work's queue
+	pools   daemon.Pools
 	trigger *trigger.Trigger
 	runner  *runs.Runner
 	sweeper *sweep.Sweeper
@@ -34,21 +30,17 @@ type worker struct {
 	admin   *telemetry.Server
 }
 
-func (w *worker) close() {
-	w.pool.Close()
-	w.probes.Close()
-}
-
 // assemble makes what the process needs. It asks nothing of the database, which may
 // still be away.
 func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*worker, error) {
 	reg := telemetry.NewRegistry(telemetry.Version(version, string(config.Worker)))
-	w := &worker{name: workerName(cfg)}
-	if err := w.open(ctx, cfg, reg); err != nil {
+	w := &worker{name: daemon.ProcessName(cfg.Worker.Name, "worker")}
+	var err error
+	if w.pools, err = daemon.Open(ctx, cfg, version, reg); err != nil {
 		return nil, err
 	}
 	if err := w.equip(ctx, cfg, reg, log); err != nil {
-		w.close()
+		w.pools.Close()
 		return nil, err
 	}
 	return w, nil
@@ -65,7 +57,7 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 	if err := w.addQueue(ctx, cfg, reg); err != nil {
 		return err
 	}
-	w.auditor = audit.NewCollector(w.probes, audit.Options{
+	w.auditor = audit.NewCollector(w.pools.Probes, audit.Options{
 		Log: log, Check: audit.CheckOptions{ForgottenAfter: 2*cfg.Builder.Timeout + time.Minute},
 	})
 	reg.MustRegister(w.auditor)
@@ -74,52 +66,6 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 		Username: cfg.Admin.Username, Password: cfg.Admin.PasswordFile.Read,
 	})
 	return err
-}
-
-func (w *worker) open(ctx context.Context, cfg *config.Config, reg prometheus.Registerer) error {
-	dsn, err := cfg.Database.DSN()
-	if err != nil {
-		return err
-	}
-	metrics := pg.NewMetrics(reg)
-	o := pg.Options{
-		DSN: dsn, ApplicationName: "railworker/" + version, MaxConns: int32(cfg.Database.MaxConns),
-		ConnectTimeout: cfg.Database.ConnectTimeout, AcquireTimeout: cfg.Database.ConnectTimeout, StatementTimeout: cfg.Database.StatementTimeout,
-		LockTimeout: cfg.Database.StatementTimeout / 2, IdleInTransactionTimeout: 10 * time.Second,
-		Pooler: cfg.Database.StatementCache == 0, Metrics: metrics,
-		Password: func(context.Context) (string, error) { return cfg.Database.Password() },
-	}
-	if w.pool, err = pg.Open(ctx, o); err != nil {
-		return fmt.Errorf("%w: database.url: %w", config.ErrInvalid, err)
-	}
-	o.MaxConns, o.StatementTimeout, o.ApplicationName = 2, 5*time.Second, "railworker-probe/"+version
-	if w.probes, err = pg.Open(ctx, o); err != nil {
-		w.pool.Close()
-		return err
-	}
-	reg.MustRegister(pg.NewCollector("work", w.pool), pg.NewCollector("probe", w.probes))
-	return nil
-}
-
-// checkSchema refuses a schema that this build cannot serve; it never migrates. It
-// waits for a database that is away, as a platform starts everything at once:
-// alive, and saying so, but neither started nor ready.
-func (w *worker) checkSchema(ctx context.Context, log *slog.Logger) error {
-	for wait := 250 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := pg.CheckSchema(ctx, w.probes, migrations.Schema, migrations.MinVersion, migrations.MaxVersion)
-		if err == nil || !pg.IsTransient(err) {
-			return err
-		}
-		for _, l := range telemetry.LoopNames() {
-			w.loops.Failed(l, pg.Class(err)) // it waits; it is not wedged
-		}
-		log.WarnContext(ctx, "waiting for the database", slog.String("err", pg.Text(err, 200)))
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(wait):
-		}
-	}
 }
 
 // newLoops says how long each loop may go without turning before the process
@@ -148,7 +94,7 @@ func (w *worker) services(cfg *config.Config, reg prometheus.Registerer, loops *
 		return err
 	}
 	retry := runs.Retry{MaxAttempts: cfg.Retry.MaxAttempts, Backoff: cfg.Retry.Backoff, BackoffMax: cfg.Retry.BackoffMax}
-	w.runner = runs.New(w.pool, builder, reg, runs.Options{
+	w.runner = runs.New(w.pools.Work, builder, reg, runs.Options{
 		Worker: w.name, Slots: cfg.Worker.Slots, Lease: cfg.Lease.Duration, Renew: cfg.Lease.Renew, Retry: retry,
 		Quiet: cfg.Settle.Quiet, StopGrace: cfg.Worker.StopGrace, BuildTimeout: cfg.Builder.Timeout, BuilderName: cfg.Builder.Kind,
 		MaxFrame: cfg.Builder.MaxFrameBytes, KeepFrames: cfg.Frames.Keep, PerFirm: cfg.Dispatch.PerFirm, Total: cfg.Dispatch.Total,
@@ -158,11 +104,11 @@ func (w *worker) services(cfg *config.Config, reg prometheus.Registerer, loops *
 	if err != nil {
 		return err
 	}
-	w.trigger = trigger.New(w.pool, reg, trigger.Options{
+	w.trigger = trigger.New(w.pools.Work, reg, trigger.Options{
 		Rules: rules, Grace: cfg.Trigger.Grace, MaxWait: cfg.Settle.MaxWait, MaxIdle: cfg.Poll.MaxIdle, Batch: 500,
 		OpenMatterSQL: cfg.Trigger.OpenMatterSQL, Wake: w.runner.Wake, Loops: loops, Log: log,
 	})
-	w.sweeper = sweep.New(w.pool, reg, sweep.Options{
+	w.sweeper = sweep.New(w.pools.Work, reg, sweep.Options{
 		Every: cfg.Sweep.Every, Batch: cfg.Sweep.Batch, Retry: retry, Canary: cfg.Canary.Every, Wake: w.runner.Wake, Loops: loops, Log: log,
 		Keep: sweep.Retention{
 			Outbox: cfg.Outbox.Retention, Receipts: cfg.Receipts.Retention, Runs: cfg.Runs.Retention, Frames: cfg.Frames.Keep,
@@ -195,27 +141,7 @@ func newBuilder(cfg *config.Config, reg prometheus.Registerer) (runs.Builder, er
 	return runs.NewHTTP(o)
 }
 
-// ready are the named checks of /readyz; the database is asked on the probes' own
-// pool.
+// ready are the named checks of /readyz.
 func (w *worker) ready() []telemetry.Check {
-	return []telemetry.Check{
-		{Name: "schema", Probe: func(ctx context.Context) error {
-			return pg.CheckSchema(ctx, w.probes, migrations.Schema, migrations.MinVersion, migrations.MaxVersion)
-		}},
-		{Name: "database-writable", Probe: func(ctx context.Context) error {
-			var readOnly bool
-			err := w.probes.QueryRow(ctx, `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`).Scan(&readOnly)
-			if err == nil && readOnly {
-				err = errors.New("the server takes no writes")
-			}
-			return err
-		}},
-		{Name: "builder", Probe: func(context.Context) error {
-			until, why, paused := w.runner.BuilderPaused()
-			if !paused {
-				return nil
-			}
-			return fmt.Errorf("paused until %s: %s", until.UTC().Format(time.TimeOnly), why)
-		}},
-	}
+	return append(w.pools.Checks(), daemon.PausedCheck("builder", w.runner.BuilderPaused))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"briefrail/cmd/internal/daemon"
 	"briefrail/internal/pg/pgtest"
 )
 
@@ -37,7 +38,7 @@ func TestConfigurationMistakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, text := output(t, c.set, "run")
-			if code != exitUsage {
+			if code != daemon.ExitUsage {
 				t.Errorf("exit %d", code)
 			}
 			for _, w := range append(c.want, "railworker:") {
@@ -60,7 +61,7 @@ func TestSchemaOutOfRange(t *testing.T) {
 	}
 	for name, db := range map[string]*pgtest.DB{"missing": empty, "newer": newer} {
 		code, text := output(t, quick(db.DSN, "http://127.0.0.1:1/"), "run")
-		if code != exitError || !strings.Contains(text, "railctl migrate up") {
+		if code != daemon.ExitError || !strings.Contains(text, "railctl migrate up") {
 			t.Errorf("%s: exit %d:\n%s", name, code, text)
 		}
 	}
@@ -73,14 +74,14 @@ func TestHealthcheck(t *testing.T) {
 	w := startWorker(t, s)
 	ask := s.with(settings{"ADMIN_LISTEN": w.admin})
 	eventually(t, 10*time.Second, "ready", w.ready)
-	if code, text := output(t, ask, "healthcheck"); code != exitOK {
+	if code, text := output(t, ask, "healthcheck"); code != daemon.ExitOK {
 		t.Errorf("of a ready worker: exit %d:\n%s", code, text)
 	}
 	w.kill()
-	if code, text := output(t, ask, "healthcheck"); code != exitUnhealthy {
+	if code, text := output(t, ask, "healthcheck"); code != daemon.ExitUnhealthy {
 		t.Errorf("of none: exit %d:\n%s", code, text)
 	}
-	if code, _ := output(t, ask, "healthcheck", "extra"); code != exitUsage {
+	if code, _ := output(t, ask, "healthcheck", "extra"); code != daemon.ExitUsage {
 		t.Errorf("wrong command line: exit %d", code)
 	}
 }
@@ -94,7 +95,7 @@ func TestAdminAddressInUse(t *testing.T) {
 	defer l.Close()
 	db := pgtest.New(t)
 	code, text := output(t, quick(db.DSN, "http://127.0.0.1:1/").with(settings{"ADMIN_LISTEN": l.Addr().String()}), "run")
-	if code != exitError || !strings.Contains(text, "admin listener") {
+	if code != daemon.ExitError || !strings.Contains(text, "admin listener") {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
 }

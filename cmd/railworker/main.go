@@ -7,9 +7,13 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"briefrail/cmd/internal/daemon"
+	"briefrail/internal/config"
 )
 
 // constant: set by the linker
@@ -20,4 +24,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// run is main without the process.
+func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {
+	p := daemon.Program{
+		Component: config.Worker, Short: "Keeps Briefs current: facts in, fenced frames out", Version: version,
+		Env: env, Stdout: stdout, Stderr: stderr,
+	}
+	p.Serve = func(ctx context.Context, cfg *config.Config) error { return start(ctx, p, cfg) }
+	return p.Run(ctx, args)
 }

@@ -1,4 +1,10 @@
-package main
+// Package daemon is what the rail's long-running programs have in common: their
+// commands and exit codes, the two pools, the wait for a database whose schema
+// fits, the admin listener's life, and the stop.
+//
+// It owns no table and decides nothing about the work: a program hands over the
+// function that serves. Only programs may import it.
+package daemon
 
 import (
 	"context"
@@ -14,10 +20,10 @@ import (
 
 // The exit codes.
 const (
-	exitOK        = 0
-	exitError     = 1
-	exitUsage     = 2
-	exitUnhealthy = 6
+	ExitOK        = 0
+	ExitError     = 1
+	ExitUsage     = 2
+	ExitUnhealthy = 6
 )
 
 var (
@@ -25,47 +31,52 @@ var (
 	errUnhealthy = errors.New("unhealthy")
 )
 
-type program struct {
-	env            []string
-	stdout, stderr io.Writer
+// Program is one long-running program, named after its component.
+type Program struct {
+	Component      config.Component
+	Short          string // what it does, one line
+	Version        string
+	Env            []string
+	Stdout, Stderr io.Writer
+	// Serve runs until its context ends. A stop that was asked for is no error.
+	Serve func(ctx context.Context, cfg *config.Config) error
 }
 
-// run is main without the process: tests drive it.
-func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {
-	p := program{env: env, stdout: stdout, stderr: stderr}
+// Run is main without the process. It returns the exit code.
+func (p Program) Run(ctx context.Context, args []string) int {
 	root := p.command()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	switch err := root.ExecuteContext(ctx); {
-	case err == nil:
-		return exitOK
-	default:
-		fmt.Fprintln(stderr, "railworker:", err)
-		return exitCode(err)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "%s: %v\n", p.Component, err)
 	}
+	return exitCode(err)
 }
 
 func exitCode(err error) int {
 	switch {
+	case err == nil:
+		return ExitOK
 	case errors.Is(err, errUnhealthy):
-		return exitUnhealthy
+		return ExitUnhealthy
 	case errors.Is(err, config.ErrInvalid), errors.Is(err, errUsage):
-		return exitUsage
+		return ExitUsage
 	}
-	return exitError
+	return ExitError
 }
 
-func (p program) command() *cobra.Command {
+func (p Program) command() *cobra.Command {
 	root := &cobra.Command{
-		Use: "railworker", Short: "Keeps Briefs current: facts in, fenced frames out",
+		Use: string(p.Component), Short: p.Short,
 		SilenceUsage: true, SilenceErrors: true, Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(
-		p.configured("run", "Run until SIGTERM or SIGINT", p.serve),
-		p.configured("healthcheck", "Ask the running worker whether it is ready; for containers without a shell", p.healthcheck),
+		p.configured("run", "Run until SIGTERM or SIGINT", p.Serve),
+		p.configured("healthcheck", "Ask the running program whether it is ready; for containers without a shell", healthcheck),
 		p.configCommand(), p.versionCommand(),
 	)
 	return root
@@ -79,11 +90,11 @@ func noArgs(c *cobra.Command, args []string) error {
 }
 
 // configured is a command that needs the whole configuration.
-func (p program) configured(use, short string, f func(context.Context, *config.Config) error) *cobra.Command {
+func (p Program) configured(use, short string, f func(context.Context, *config.Config) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: noArgs}
-	config.AddFlags(c.Flags(), config.Worker)
+	config.AddFlags(c.Flags(), p.Component)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cfg, err := config.Load(config.Source{Component: config.Worker, Flags: c.Flags(), Env: p.env})
+		cfg, err := config.Load(config.Source{Component: p.Component, Flags: c.Flags(), Env: p.Env})
 		if err != nil {
 			return err
 		}
@@ -92,20 +103,20 @@ func (p program) configured(use, short string, f func(context.Context, *config.C
 	return c
 }
 
-func (p program) configCommand() *cobra.Command {
+func (p Program) configCommand() *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "Show, check or document the configuration", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
 		return fmt.Errorf("%w: config needs show, validate or reference", errUsage)
 	}}
 	reference := &cobra.Command{
 		Use: "reference", Short: "Every setting with its default, as Markdown", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return config.Reference(p.stdout) },
+		RunE: func(*cobra.Command, []string) error { return config.Reference(p.Stdout) },
 	}
 	c.AddCommand(
 		p.configured("show", "Every setting, where it comes from; secrets are not shown", func(_ context.Context, cfg *config.Config) error {
-			return cfg.Show(p.stdout)
+			return cfg.Show(p.Stdout)
 		}),
 		p.configured("validate", "Exit 0 when the configuration is sound, else 2 with every mistake", func(context.Context, *config.Config) error {
-			_, err := fmt.Fprintln(p.stdout, "the configuration is sound")
+			_, err := fmt.Fprintln(p.Stdout, "the configuration is sound")
 			return err
 		}),
 		reference,
@@ -113,15 +124,15 @@ func (p program) configCommand() *cobra.Command {
 	return c
 }
 
-func (p program) versionCommand() *cobra.Command {
+func (p Program) versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version", Args: noArgs, RunE: func(*cobra.Command, []string) error {
-		b := telemetry.Version(version, string(config.Worker))
-		_, err := fmt.Fprintf(p.stdout, "railworker %s (%s, %s)\n", b.Version, b.Revision, b.GoVersion)
+		b := telemetry.Version(p.Version, string(p.Component))
+		_, err := fmt.Fprintf(p.Stdout, "%s %s (%s, %s)\n", p.Component, b.Version, b.Revision, b.GoVersion)
 		return err
 	}}
 }
 
-func (p program) healthcheck(ctx context.Context, cfg *config.Config) error {
+func healthcheck(ctx context.Context, cfg *config.Config) error {
 	url, err := telemetry.ProbeURL(cfg.Admin.Listen, "/readyz")
 	if err != nil {
 		return err
