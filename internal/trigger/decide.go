@@ -134,3 +134,15 @@ func openMatters(ctx context.Context, tx pgx.Tx, predicate string, firms, matter
 	}
 	return open, nil
 }
+
+// Probe runs the configured predicate over no matter at all: a mistake in it is
+// told at the start, and not by facts that are never decided.
+func (t *Trigger) Probe(ctx context.Context) error {
+	if t.opts.OpenMatterSQL == "" {
+		return nil
+	}
+	return pg.InTx(ctx, t.pool, func(tx pgx.Tx) error {
+		_, err := openMatters(ctx, tx, t.opts.OpenMatterSQL, []rail.UUID{}, []rail.UUID{})
+		return err
+	})
+}

@@ -258,3 +258,16 @@ func TestUnreadableTraceNeverCostsAFact(t *testing.T) {
 		t.Error("the trace was kept")
 	}
 }
+
+// A mistake in the configured condition is found at the start, not by facts that
+// are never decided.
+func TestABadConditionIsFoundAtTheStart(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for condition, sound := range map[string]bool{"": true, "true": true, "m.firm_id IS NOT NULL": true, "no_such_column = 1": false, "select from": false} {
+		err := newTrigger(t, db, func(o *trigger.Options) { o.OpenMatterSQL = condition }).Probe(t.Context())
+		if (err == nil) != sound {
+			t.Errorf("%q: %v", condition, err)
+		}
+	}
+}
