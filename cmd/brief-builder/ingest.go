@@ -63,15 +63,23 @@ func ingest(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	if err := brief.CheckSchema(ctx, conn); err != nil {
+		return err
+	}
 	if *format == "text" {
 		opts.Done = func(d brief.Ingested) { fmt.Fprintln(c.stdout, line(d)) }
 	}
 	docs, err := brief.Ingest(ctx, conn, key, os.DirFS(args[0]), opts)
+	if pg.SQLState(err) == undefinedTable { // ours are there: the facts' table is not
+		err = fmt.Errorf("this database has no ledger of the rail to hold the facts: run `railctl migrate up`: %w", err)
+	}
 	if *format == "json" {
 		err = errors.Join(err, c.report(key, docs))
 	}
 	return err
 }
+
+const undefinedTable = "42P01"
 
 func parseKey(firm, matter string) (key rail.Key, err error) {
 	if key.Firm, err = rail.ParseUUID(firm); err != nil {

@@ -108,6 +108,37 @@ func TestWholeService(t *testing.T) {
 	}
 }
 
+// What needs the tables says which command makes them, and does nothing else.
+func TestBeforeMigrate(t *testing.T) {
+	t.Parallel()
+	env := []string{"BRIEF_DATABASE_URL=" + pgtest.New(t).DSN}
+	for _, args := range [][]string{
+		{"ingest", t.TempDir(), "--firm", firm, "--matter", matter},
+		{"serve", "--listen", "127.0.0.1:0"},
+	} {
+		out, err := ran(t, env, args...)
+		var errOut bytes.Buffer
+		if code := exitCode(err, &errOut); code != 1 || !strings.Contains(errOut.String(), "run `brief-builder migrate`") || out != "" {
+			t.Errorf("%v: exit %d, %s%s", args, code, out, errOut.String())
+		}
+	}
+}
+
+func TestIngestWithoutALedger(t *testing.T) {
+	t.Parallel()
+	env := []string{"BRIEF_DATABASE_URL=" + pgtest.Empty(t).DSN}
+	if out, err := ran(t, env, "migrate"); err != nil {
+		t.Fatal(out, err)
+	}
+	docs := t.TempDir()
+	if err := os.CopyFS(docs, brief.Samples()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ran(t, env, "ingest", docs, "--firm", firm, "--matter", matter); err == nil || !strings.Contains(err.Error(), "railctl migrate up") {
+		t.Errorf("%v", err)
+	}
+}
+
 // serving starts the service on a free port, waits until it is ready, and ends it
 // with the test.
 func serving(t *testing.T, env []string) string {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"briefrail/internal/brief"
 	"briefrail/internal/pg"
 	"briefrail/internal/telemetry"
@@ -42,6 +44,9 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	defer pool.Close()
+	if err := fits(ctx, log, pool); err != nil {
+		return err
+	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -49,6 +54,22 @@ func serve(ctx context.Context, c *call) error {
 	log.LogAttrs(ctx, slog.LevelInfo, "serving", slog.String("listen", l.Addr().String()), slog.String("version", version), slog.Duration("delay", *slow))
 	handler := brief.NewServer(brief.ServerOptions{Pool: pool, Log: log, Delay: *slow}).Handler()
 	return serveUntil(ctx, l, handler)
+}
+
+// schemaTimeout bounds the look at the database at the start.
+const schemaTimeout = 10 * time.Second
+
+// fits refuses to serve without the tables of this build: every answer would be an
+// error. A database that is away may come back, and /readyz says so meanwhile.
+func fits(ctx context.Context, log *slog.Logger, pool *pgxpool.Pool) error {
+	looking, cancel := context.WithTimeout(ctx, schemaTimeout)
+	defer cancel()
+	err := brief.CheckSchema(looking, pool)
+	if err != nil && !errors.Is(err, brief.ErrSchema) && ctx.Err() == nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "database cannot be looked at; not ready until it answers", slog.String("err", pg.Text(err, 300)))
+		return nil
+	}
+	return err
 }
 
 // serveUntil serves until ctx ends, then lets requests under way finish. There is

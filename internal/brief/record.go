@@ -46,6 +46,26 @@ func Migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
 	return n, nil
 }
 
+// ErrSchema says that schema record is not the one that this build works with.
+var ErrSchema = errors.New("schema record does not fit")
+
+// CheckSchema returns an ErrSchema with what to do where schema record is missing or
+// of another version; other errors are the database's.
+func CheckSchema(ctx context.Context, db pg.DB) error {
+	err := Migrations().Check(ctx, db)
+	var other *pg.SchemaError
+	switch {
+	case !errors.As(err, &other):
+		return err
+	case other.Found > other.Max:
+		return fmt.Errorf("%w: it is at version %d, newer than this program, which works with %d: install the brief-builder that migrated it",
+			ErrSchema, other.Found, other.Max)
+	case other.Found == 0:
+		return fmt.Errorf("%w: this database has none: run `brief-builder migrate`", ErrSchema)
+	}
+	return fmt.Errorf("%w: it is at version %d, this program works with %d: run `brief-builder migrate`", ErrSchema, other.Found, other.Max)
+}
+
 // MaxRecordBytes is how much text of one matter a build reads at most.
 const MaxRecordBytes = 256 << 20
 

@@ -196,7 +196,7 @@ const readyTimeout = 2 * time.Second
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if err := Migrations().Check(ctx, s.o.Pool); err != nil {
+	if err := CheckSchema(ctx, s.o.Pool); err != nil {
 		writeText(w, http.StatusServiceUnavailable, "database: "+pg.Text(err, 200)+"\n")
 		return
 	}
