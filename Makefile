@@ -8,6 +8,8 @@ SHELL := /bin/sh
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# Stamped by hand, because the go command's own stamp fails where git is missing.
+REVISION := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 COMMANDS := $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
 RACE ?= -race
 TESTFLAGS ?=
@@ -47,7 +49,7 @@ bench: need-go ## figures beside pgbench on the same throwaway server, under 6 m
 
 build: need-go ## the programs, into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ $(COMMANDS:%=./cmd/%)
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X briefrail/internal/telemetry.linkedRevision=$(REVISION)' -o bin/ $(COMMANDS:%=./cmd/%)
 
 lint: need-go $(GOLANGCI) ## go vet and golangci-lint
 	$(GO) vet ./...

@@ -24,7 +24,7 @@ type BuildInfo struct {
 // Version describes the running program. The version is what the linker was
 // given, or "" to take the module's own.
 func Version(version, component string) BuildInfo {
-	b := BuildInfo{Version: version, Revision: "unknown", GoVersion: runtime.Version(), Component: component}
+	b := BuildInfo{Version: version, Revision: linkedRevision, GoVersion: runtime.Version(), Component: component}
 	info, ok := debug.ReadBuildInfo()
 	if ok {
 		b.Revision = revision(info)
@@ -38,8 +38,12 @@ func Version(version, component string) BuildInfo {
 	return b
 }
 
+// linkedRevision is constant: the linker sets it in builds that are stamped by hand
+// and not by the go command.
+var linkedRevision = "unknown"
+
 func revision(info *debug.BuildInfo) string {
-	rev, dirty := "unknown", ""
+	rev, dirty := linkedRevision, ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
