@@ -62,7 +62,7 @@ func (s *session) wait(ctx context.Context, k rail.Key, timeout time.Duration) e
 	case err != nil:
 		return err
 	case out.Timeout:
-		return fail(exitTimeout, "not current within %s", timeout)
+		return fail(exitTimeout, "not current within %s", span(timeout))
 	case out.State == "parked":
 		return fail(exitRefused, "the matter is parked: railctl explain %s", k)
 	}

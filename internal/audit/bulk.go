@@ -18,8 +18,8 @@ type BulkFilter struct {
 	Status string
 	// Builder keeps matters whose current frame this builder version made.
 	Builder string
-	// BuilderNot keeps matters whose current frame another builder version made:
-	// the frames of an older builder.
+	// BuilderNot keeps matters whose current frame another builder version made.
+	// Versions have no order: whether it is an older one is not known.
 	BuilderNot string
 }
 
