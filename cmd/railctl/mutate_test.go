@@ -18,6 +18,7 @@ func mutations(r *rig) [][]string {
 	r.ok("dispatch", "pause", idle.Firm.String(), "--reason", "seed")
 	r.fact(idle, "document.renamed")
 	r.decide()
+	r.parkFact()
 	return [][]string{
 		{"matter", "demand", idle.String()},
 		{"matter", "demand", "--all", "--yes"},
@@ -32,6 +33,8 @@ func mutations(r *rig) [][]string {
 		{"dispatch", "resume", idle.Firm.String()},
 		{"outbox", "redecide", "--verdict", "ignored", "--since", "1h", "--all", "--yes"},
 		{"outbox", "publishing", "required", "--yes"},
+		{"outbox", "replay", r.parkFact().String()},
+		{"outbox", "replay", "--all-parked", "--yes"},
 		{"epoch", "bump", "--since", "1h", "--yes"},
 	}
 }
@@ -112,6 +115,7 @@ func TestFarReachingChangesWantAYes(t *testing.T) {
 		{"dispatch", "pause", "--all"},
 		{"epoch", "bump", "--since", "1h"},
 		{"outbox", "publishing", "required"},
+		{"outbox", "replay", "--all-parked"},
 	} {
 		got := r.ctl(append(args, "--reason", "x")...)
 		if got.code != exitUsage || !strings.Contains(got.err, "--yes") {

@@ -9,7 +9,8 @@ import (
 )
 
 func (a *app) outboxVerbs() *cobra.Command {
-	return group("outbox", "Look at facts and what became of them", a.outboxList(), a.outboxRedecide(), a.outboxPublishing())
+	return group("outbox", "Look at facts and what became of them", a.outboxList(), a.outboxDrain(),
+		a.outboxParked(), a.outboxReplay(), a.outboxRedecide(), a.outboxPublishing())
 }
 
 func (a *app) outboxList() *cobra.Command {
