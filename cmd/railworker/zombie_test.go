@@ -51,7 +51,7 @@ func zombieWrites(t *testing.T) bool {
 	<-answered
 	a.signal(syscall.SIGCONT)
 	run := *zombie.Load()
-	eventually(t, 10*time.Second, "the run ended in a", func() bool { return a.metric(`rail_runs_total{outcome="fenced"}`) == 1 })
+	eventually(t, 10*time.Second, "the run ended in a", func() bool { return a.metric(`rail_runs_total{outcome="expired"}`) == 1 })
 	land, renew := a.metric(`rail_fence_rejections_total{write="land"}`), a.metric(`rail_fence_rejections_total{write="renew"}`)
 	if land+renew != 1 {
 		t.Errorf("rejections: land %v, renew %v", land, renew)
