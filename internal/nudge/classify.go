@@ -99,7 +99,7 @@ var codes = map[string]Verdict{
 	"UnrecognizedClientException": Paused, "InvalidAccessKeyId": Paused, "InvalidToken": Paused, "MissingAuthenticationToken": Paused,
 	"MissingAuthenticationTokenException": Paused, "IncompleteSignature": Paused, "IncompleteSignatureException": Paused,
 	"InvalidSignatureException": Paused, "SignatureDoesNotMatch": Paused, "OptInRequired": Paused, "InvalidAction": Paused,
-	"QueueDoesNotExist": Paused, "NonExistentQueue": Paused, "QueueDeletedRecently": Paused, "InvalidAddress": Paused,
+	"QueueDoesNotExist": Paused, "QueueDeletedRecently": Paused, "InvalidAddress": Paused,
 	"ResourceNotFoundException": Paused, "UnknownOperationException": Paused, "UnsupportedOperation": Paused,
 	"OperationDisabledException": Paused, "KmsAccessDenied": Paused, "KmsDisabled": Paused, "KmsInvalidKeyUsage": Paused,
 	"KmsInvalidState": Paused, "KmsNotFound": Paused, "KmsOptInRequired": Paused,
@@ -128,12 +128,17 @@ func SafeCode(code string) string {
 }
 
 // shortCode strips what the protocols put before a code: the JSON one a namespace, the
-// query one the service's name.
+// query one the service's name. SQS answers the query protocol's word for a missing
+// queue in a header that wins over the other.
 func shortCode(code string) string {
 	if i := strings.LastIndexByte(code, '#'); i >= 0 {
 		code = code[i+1:]
 	}
-	return strings.TrimPrefix(code, "AWS.SimpleQueueService.")
+	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
+	if code == "NonExistentQueue" {
+		return "QueueDoesNotExist"
+	}
+	return code
 }
 
 // entryResult judges the code that AWS gave for one entry. A code that nobody listed
@@ -178,12 +183,12 @@ func codeOf(err error) string {
 		return codeTimeout
 	case errors.As(err, &api) && SafeCode(api.ErrorCode()) != codeOther:
 		return SafeCode(api.ErrorCode())
-	case errors.As(err, &status):
-		return codeOfStatus(status.HTTPStatusCode())
 	case errors.As(err, &network) && network.Timeout():
 		return codeTimeout
-	case isConnection(err):
+	case isConnection(err): // the SDK gives it a response of status 0 too
 		return codeConnection
+	case errors.As(err, &status):
+		return codeOfStatus(status.HTTPStatusCode())
 	}
 	return codeOther
 }

@@ -123,7 +123,7 @@ func (p *walk) fatal(code string, err error) error {
 // absent reports whether a code says that the thing asked for is not there.
 func absent(code string) bool {
 	switch code {
-	case "QueueDoesNotExist", "NonExistentQueue", "ResourceNotFoundException", "QueueDeletedRecently":
+	case "QueueDoesNotExist", "ResourceNotFoundException", "QueueDeletedRecently":
 		return true
 	}
 	return false

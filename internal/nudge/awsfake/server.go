@@ -135,42 +135,43 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, c, service, name, op)
 }
 
-// answer does what the script says around the operation itself.
+// answer does what the script says around the operation itself. It counts before it
+// answers, so that whoever has the answer finds it counted.
 func (s *Server) answer(w http.ResponseWriter, c *call, service, name string, op operation) {
-	outcome := "ok"
-	defer func() { s.count(name, outcome) }()
-	switch f := c.fault; {
+	f := c.fault
+	switch {
 	case f.resetFirst:
-		outcome = "reset"
+		s.count(name, "reset")
 		reset(w)
-		return
 	case f.hang && !f.accept:
-		outcome = "hung"
+		s.count(name, "hung")
 		<-c.ctx.Done()
-		return
 	case f.garbage != nil:
-		outcome = "garbage"
+		s.count(name, "garbage")
 		f.garbage.write(w)
-		return
 	case f.code != "":
-		outcome = f.code
+		s.count(name, f.code)
 		writeRefusal(w, service, refuse(f.status, f.codeFor(service), "scripted"))
-		return
+	default:
+		s.perform(w, c, service, name, op)
 	}
+}
+
+// perform does the operation, and loses the answer where the script says so.
+func (s *Server) perform(w http.ResponseWriter, c *call, service, name string, op operation) {
 	out, refused := op(s, c)
-	if refused != nil {
-		outcome = refused.code
-		writeRefusal(w, service, refused)
-		return
-	}
 	switch f := c.fault; {
+	case refused != nil:
+		s.count(name, refused.code)
+		writeRefusal(w, service, refused)
 	case f.reset:
-		outcome = "accepted_reset"
+		s.count(name, "accepted_reset")
 		reset(w)
 	case f.hang:
-		outcome = "accepted_hung"
+		s.count(name, "accepted_hung")
 		<-c.ctx.Done()
 	default:
+		s.count(name, "ok")
 		writeAnswer(w, service, out)
 	}
 }
