@@ -24,10 +24,10 @@ type Loops interface {
 type Options struct {
 	Name     string // of this process, for people
 	Sinks    []Sink
-	Lease    time.Duration // of buckets: how soon a dead relay is replaced
-	Inflight int           // calls at once
-	Timeout  time.Duration // of one call, whatever the sink's own is
-	MaxIdle  time.Duration // longest pause between two looks at the outbox
+	Lease    time.Duration  // of buckets: how soon a dead relay is replaced
+	Inflight int            // calls at once
+	Timeout  time.Duration  // of one call, whatever the sink's own is
+	MaxIdle  time.Duration  // longest pause between two looks at the outbox
 	Backoff  outbox.Backoff // of a fact that was not taken; it is in its row
 	Pauses   outbox.Backoff // of a sink that is not configured as it should be; zero means 5 s to 5 min
 	Loops    Loops

@@ -22,9 +22,7 @@ func TestEveryFactIsSentAndMarkedOnce(t *testing.T) {
 	bus := newBus()
 	r := start(t, db, options(bus))
 	eventually(t, "everything published", func() bool { return unpublished(t, db) == 0 })
-	for _, id := range facts(t, db, 3) { // while it is idle
-		ids = append(ids, id)
-	}
+	ids = append(ids, facts(t, db, 3)...) // while it is idle
 	eventually(t, "everything published", func() bool { return unpublished(t, db) == 0 })
 	for _, id := range ids {
 		if n := bus.taken(id); n != 1 {

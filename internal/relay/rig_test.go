@@ -101,34 +101,39 @@ func each(f func(nudge.Nudge) nudge.Result) func(context.Context, []nudge.Nudge)
 	}
 }
 
-// line is the relay's way to the database. Cut, everything fails; it counts.
+// line is the relay's way to the database. Cut, everything fails; frozen, everything
+// waits, as in a process that was stopped; it counts.
 type line struct {
 	pg.DB
 	cut     atomic.Bool
 	queries atomic.Int64
+	frozen  sync.RWMutex
 }
 
+// pass reports whether a query gets through.
+func (l *line) pass() bool {
+	l.queries.Add(1)
+	l.frozen.RLock()
+	defer l.frozen.RUnlock()
+	return !l.cut.Load()
+}
 
 func (l *line) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	l.queries.Add(1)
-	if l.cut.Load() {
+	if !l.pass() {
 		return nil, errors.New("cut")
 	}
-	rows, err := l.DB.Query(ctx, sql, args...)
-	return rows, err
+	return l.DB.Query(ctx, sql, args...)
 }
 
 func (l *line) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	l.queries.Add(1)
-	if l.cut.Load() {
+	if !l.pass() {
 		return noRow{}
 	}
 	return l.DB.QueryRow(ctx, sql, args...)
 }
 
 func (l *line) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	l.queries.Add(1)
-	if l.cut.Load() {
+	if !l.pass() {
 		return pgconn.CommandTag{}, errors.New("cut")
 	}
 	return l.DB.Exec(ctx, sql, args...)
@@ -183,7 +188,13 @@ func options(bus relay.Publisher) relay.Options {
 
 func start(t *testing.T, db *pgtest.DB, o relay.Options) *running {
 	t.Helper()
-	r := &running{line: &line{DB: db.Pool}, loops: &loops{}, reg: prometheus.NewRegistry(), log: &syncBuffer{}, done: make(chan error, 1)}
+	return startOn(t, db.Pool, o)
+}
+
+// startOn is start with sessions of the relay's own.
+func startOn(t *testing.T, db pg.DB, o relay.Options) *running {
+	t.Helper()
+	r := &running{line: &line{DB: db}, loops: &loops{}, reg: prometheus.NewRegistry(), log: &syncBuffer{}, done: make(chan error, 1)}
 	o.Loops, o.Log = r.loops, slog.New(slog.NewTextHandler(r.log, nil))
 	r.Relay = relay.New(r.line, r.reg, o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -198,7 +209,10 @@ func (r *running) end(t *testing.T) {
 	t.Helper()
 	r.stop()
 	select {
-	case <-r.done: // closed: a second end finds it ended
+	case err := <-r.done: // closed: a second end finds it ended
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the relay ended with %v", err)
+		}
 	case <-time.After(30 * time.Second):
 		t.Error("the relay does not stop")
 	}

@@ -16,7 +16,10 @@ const settleMost = 500
 
 // settle writes down what became of facts. While one statement runs outcomes gather,
 // so that under load a statement is of many facts and alone a fact waits for none.
+// It outlasts a stop by what calls under way may take and stopGrace.
 func (r *Relay) settle(ctx context.Context, outcomes <-chan outcome) {
+	ctx, cancel := outlast(ctx, r.opts.Timeout+stopGrace)
+	defer cancel()
 	for o := range outcomes {
 		r.write(ctx, gather(o, outcomes))
 		select {
@@ -59,19 +62,17 @@ func (r *Relay) write(ctx context.Context, o outcome) {
 }
 
 // persist tries until the database has it: to send again what was taken would be
-// worse than to wait, and the hand is bounded. After a stop it gives up in time; then
+// worse than to wait, and the hand is bounded. Some time after a stop ctx ends; then
 // the next owner sends again.
 func (r *Relay) persist(ctx context.Context, what string, write func(context.Context) error) bool {
-	limit, cancel := outlast(ctx, stopGrace)
-	defer cancel()
 	for pause := minIdle; ; pause = min(2*pause, 5*time.Second) {
-		err := write(limit)
+		err := write(ctx)
 		if err == nil {
 			return true
 		}
 		r.opts.Loops.Failed("relay", pg.Class(err))
 		r.opts.Log.ErrorContext(ctx, "not written down what the sinks answered", slog.String("write", what), slog.String("err", pg.Text(err, 300)))
-		if !sleep(limit, pause/2+rand.N(pause/2)) {
+		if !sleep(ctx, pause/2+rand.N(pause/2)) {
 			return false
 		}
 	}
