@@ -44,7 +44,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 			reply(w, in)
 		}
 	case "GET /_fake/messages":
-		bodies := s.Bodies(r.URL.Query().Get("queue"))
+		bodies := append([]string{}, s.Bodies(r.URL.Query().Get("queue"))...)
 		reply(w, bodies[:min(len(bodies), 1000)])
 	default:
 		http.Error(w, "the fake has no "+r.Method+" "+r.URL.Path, http.StatusNotFound)
