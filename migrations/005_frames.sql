@@ -19,6 +19,14 @@ CREATE TABLE ops.matter_frames (
   CONSTRAINT frames_sequence_of_imports CHECK ((source = 'import') = (source_sequence IS NOT NULL))
 );
 
+-- Where a large frame waits for its landing, for the length of one transaction. It
+-- comes in before the job's row is locked: a worker that stalls in the middle of a
+-- COPY is not ended by any timeout of the server, and would hold the row for ever.
+CREATE UNLOGGED TABLE ops.frame_arrivals (
+  arrival_id uuid PRIMARY KEY,
+  frame jsonb NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50);
+
 CREATE FUNCTION ops.frames_guard() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -21,7 +21,7 @@ func owners() map[string]string {
 		"internal/trigger": {"trigger_receipts"},
 		"internal/jobs":    {"matter_frame_jobs", "dispatch_pauses"},
 		"internal/runs":    {"matter_frame_runs"},
-		"internal/frames":  {"matter_frames", "current_frames"},
+		"internal/frames":  {"matter_frames", "frame_arrivals", "current_frames"},
 		"internal/authority": {
 			"write_fences", "writers", "write_fence_changes", "write_fence_reports",
 			"write_fence_holds", "write_intents", "shadow_frames", "compatibility_log", "fence_evidence",

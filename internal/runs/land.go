@@ -22,12 +22,11 @@ var ErrFenced = errors.New("fenced: another token is being served")
 // Landing is a checked frame on its way into the ledger.
 type Landing struct {
 	jobs.Claim
-	Frame       Frame
-	Digest      [32]byte
-	Usage       Usage
-	Quiet       time.Duration // settle time of a follow-up
-	TraceParent string
-	Failed      func(try int, err error) // told of each try of LandSettled that failed; may be nil
+	Frame  Frame
+	Digest [32]byte
+	Usage  Usage
+	Quiet  time.Duration            // settle time of a follow-up
+	Failed func(try int, err error) // told of each try of LandSettled that failed; may be nil
 }
 
 // Landed is what the ledger answered.
@@ -52,16 +51,23 @@ SELECT l.run_status, coalesce(clock_timestamp() - l.owed_since, interval '0') FR
 
 // LandSQL is the whole landing: token check, ledger, frame, run and fact in one
 // statement. Zero rows mean fenced, and then nothing was written.
-func LandSQL() string {
-	return jobs.LandCTE + frames.InsertCTE + closedAsLanded +
-		outbox.AppendFromCTE("told", "landed", "true") + landedAnswer
+func LandSQL() string { return landSQL(frames.InsertCTE) }
+
+// LandArrivedSQL is LandSQL for a frame that was copied in before.
+func LandArrivedSQL() string { return landSQL(frames.InsertArrivedCTE) }
+
+func landSQL(framed string) string {
+	return jobs.LandCTE + framed + closedAsLanded + outbox.AppendFromCTE("told", "landed", "true", rail.RunTraceSQL("s.run_id")) + landedAnswer
 }
 
-// constant: the text, put together and taken apart once
-var landStatement = pg.NewStatement(LandSQL())
+// constant: the texts, put together and taken apart once
+var (
+	landStatement        = pg.NewStatement(LandSQL())
+	landArrivedStatement = pg.NewStatement(LandArrivedSQL())
+)
 
-// A frame above this size is copied in instead of sent as a parameter, in a
-// transaction of four statements; below it the one statement is twice as fast.
+// A frame above this size is copied in before instead of sent as a parameter, in a
+// transaction of its own; below it the one statement is twice as fast.
 const copyAbove = 256 << 10
 
 // Land lands a frame under its token. It returns ErrFenced where the token is
@@ -72,8 +78,7 @@ func Land(ctx context.Context, db DB, l Landing) (Landed, error) {
 		return landLarge(ctx, db, l)
 	}
 	args := l.args()
-	args["frame"], args["digest"] = l.Frame.JSON, l.Digest[:]
-	args["schema_version"], args["builder_version"] = l.Frame.SchemaVersion, l.Frame.BuilderVersion
+	args["frame"] = l.Frame.JSON
 	return scanLanded(db.QueryRow(ctx, landStatement.SQL(), landStatement.With(args)), l)
 }
 
@@ -87,7 +92,8 @@ func (l Landing) args() pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"firm": l.Key.Firm, "matter": l.Key.Matter, "generation": l.Token.Generation, "run": l.Token.Run,
 		"quiet": l.Quiet, "model_calls": l.Usage.ModelCalls, "tokens": l.Usage.Tokens, "cost_usd": decimal(l.Usage.CostUSD),
-		"fact": string(rail.BriefLanded), "traceparent": optional(l.TraceParent),
+		"fact":   string(rail.BriefLanded),
+		"digest": l.Digest[:], "schema_version": l.Frame.SchemaVersion, "builder_version": l.Frame.BuilderVersion,
 	}
 }
 
@@ -103,40 +109,27 @@ func scanLanded(row pgx.Row, l Landing) (out Landed, err error) {
 	return out, nil
 }
 
-// The same landing in pieces, for a large frame. The token check is still the
-// first statement, and everything commits together or not at all.
-const (
-	landJobSQL = jobs.LandCTE + `
-SELECT l.run_status, coalesce(clock_timestamp() - l.owed_since, interval '0'), l.authority_epoch FROM landed l`
-	landRunSQL = `WITH framed AS (SELECT @run::uuid AS run_id)` + closedAsLanded + `, landed AS (
-  SELECT @firm::uuid AS firm_id, @matter::uuid AS matter_id
-)`
-)
-
+// landLarge lands a frame that comes in before anything is locked. Everything
+// commits together or not at all. The lock on the row then waits for nothing but the
+// commit, and a worker that stalls in that instant is cut off by the server.
 func landLarge(ctx context.Context, db DB, l Landing) (out Landed, err error) {
 	err = pg.InTx(ctx, db, func(tx pgx.Tx) error {
-		var status string
-		var epoch int64
-		switch err := tx.QueryRow(ctx, landJobSQL, l.args()).Scan(&status, &out.Owed, &epoch); {
-		case errors.Is(err, pgx.ErrNoRows):
-			return ErrFenced
-		case err != nil:
+		if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = '10s'`); err != nil {
 			return fmt.Errorf("runs.Land(%s, %s): %w", l.Key, l.Token, err)
 		}
-		out.FollowUp = status == "queued"
-		if err := frames.CopyIn(ctx, tx, frames.Row{
-			Key: l.Key, Token: l.Token, JSON: l.Frame.JSON, Digest: l.Digest, AuthorityEpoch: epoch,
-			SchemaVersion: l.Frame.SchemaVersion, BuilderVersion: l.Frame.BuilderVersion,
-		}); err != nil {
-			return err
+		args := l.args()
+		arrival := rail.NewUUID() // another at each try: an earlier one may still be on its way
+		args["arrival"] = arrival
+		if err := frames.CopyIn(ctx, tx, arrival, l.Frame.JSON); err != nil {
+			return fmt.Errorf("runs.Land(%s, %s): %w", l.Key, l.Token, err)
 		}
-		_, err := tx.Exec(ctx, landRunSQL+outbox.AppendFromCTE("told", "landed", "true")+` SELECT 1`, l.args())
-		if err != nil {
-			return fmt.Errorf("runs.Land(%s, %s): close: %w", l.Key, l.Token, err)
-		}
-		return nil
+		out, err = scanLanded(tx.QueryRow(ctx, landArrivedStatement.SQL(), landArrivedStatement.With(args)), l)
+		return err
 	})
-	return out, err
+	if err != nil {
+		return Landed{}, err
+	}
+	return out, nil
 }
 
 // decimal passes a decimal number on as text, anything else as NULL: a builder's
@@ -154,13 +147,6 @@ func decimal(s string) *string {
 		}
 	}
 	if dots > 1 || s == "." {
-		return nil
-	}
-	return &s
-}
-
-func optional(s string) *string {
-	if s == "" {
 		return nil
 	}
 	return &s

@@ -22,7 +22,7 @@ func TestComposedStatementsPrepare(t *testing.T) {
 	}
 	defer conn.Release()
 	for name, sql := range map[string]string{
-		"claim": runs.ClaimSQL(), "claim by key": runs.ClaimKeySQL(), "land": runs.LandSQL(),
+		"claim": runs.ClaimSQL(), "claim by key": runs.ClaimKeySQL(), "land": runs.LandSQL(), "land a large frame": runs.LandArrivedSQL(),
 		"fail": runs.FailSQL(), "release": runs.ReleaseSQL(), "sweep": sweep.ExpireSQL(), "dispatch lock": jobs.DispatchLockSQL,
 	} {
 		numbered, _, err := pgx.NamedArgs{}.RewriteQuery(t.Context(), conn.Conn(), sql, nil)
