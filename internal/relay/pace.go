@@ -17,7 +17,7 @@ const (
 	paceWindow = time.Second
 	paceHasty  = 8   // refused calls that end a window early
 	paceFloor  = 0.5 // calls a second, so that the sink's recovery is seen
-	paceClimb  = 10  // calls a second, more with every window
+	paceClimb  = 20  // calls a second, more with every window
 	paceFree   = 200 // calls a second, above which there is no limit
 )
 

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -22,16 +23,17 @@ type Loops interface {
 
 // Options of a Relay. Without Sinks it carries nothing: the ledger alone serves.
 type Options struct {
-	Name     string // of this process, for people
-	Sinks    []Sink
-	Lease    time.Duration  // of buckets: how soon a dead relay is replaced
-	Inflight int            // calls at once
-	Timeout  time.Duration  // of one call, whatever the sink's own is
-	MaxIdle  time.Duration  // longest pause between two looks at the outbox
-	Backoff  outbox.Backoff // of a fact that was not taken; it is in its row
-	Pauses   outbox.Backoff // of a sink that is not configured as it should be; zero means 5 s to 5 min
-	Loops    Loops
-	Log      *slog.Logger
+	Name      string // of this process, for people
+	Sinks     []Sink
+	Lease     time.Duration  // of buckets: how soon a dead relay is replaced
+	Inflight  int            // calls at once
+	Timeout   time.Duration  // of one call, whatever the sink's own is
+	MaxIdle   time.Duration  // longest pause between two looks at the outbox
+	Backoff   outbox.Backoff // of a fact that was not taken; it is in its row
+	Pauses    outbox.Backoff // of a sink that is not configured as it should be; zero means 5 s to 5 min
+	StopGrace time.Duration  // for writing down and giving back after a stop; zero means 10 s
+	Loops     Loops
+	Log       *slog.Logger
 }
 
 // Relay carries facts. Any number may run beside one outbox.
@@ -60,6 +62,7 @@ func New(db pg.DB, reg prometheus.Registerer, o Options) *Relay {
 	if o.Pauses.First <= 0 {
 		r.opts.Pauses = outbox.Backoff{First: 5 * time.Second, Max: 5 * time.Minute}
 	}
+	r.opts.StopGrace = cmp.Or(o.StopGrace, 10*time.Second)
 	names := make([]string, len(o.Sinks))
 	for i, s := range o.Sinks {
 		r.sinks, names[i] = append(r.sinks, &sink{Sink: s, gate: gate{pauses: r.opts.Pauses}}), s.Name
@@ -105,11 +108,8 @@ func (r *Relay) idle(ctx context.Context) error {
 	}
 }
 
-// stopGrace bounds what is still done after a stop: writing down, giving back.
-const stopGrace = 10 * time.Second
-
 func (r *Relay) release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.StopGrace)
 	defer cancel()
 	if err := outbox.ReleaseBuckets(ctx, r.db, r.holder); err != nil {
 		r.opts.Log.WarnContext(ctx, "buckets not given back: others take them when the lease ends", slog.String("err", pg.Text(err, 300)))

@@ -180,7 +180,7 @@ func (b *syncBuffer) String() string {
 func options(bus relay.Publisher) relay.Options {
 	return relay.Options{
 		Name: "test", Sinks: []relay.Sink{{Name: "eventbridge", Publisher: bus, Entries: 10, Bytes: 200 << 10}},
-		Lease: 10 * time.Second, Inflight: 4, Timeout: 5 * time.Second, MaxIdle: 100 * time.Millisecond,
+		Lease: 10 * time.Second, Inflight: 4, Timeout: time.Second, StopGrace: time.Second, MaxIdle: 100 * time.Millisecond,
 		Backoff: outbox.Backoff{First: 20 * time.Millisecond, Max: 100 * time.Millisecond},
 		Pauses:  outbox.Backoff{First: 200 * time.Millisecond, Max: 400 * time.Millisecond},
 	}

@@ -16,9 +16,9 @@ const settleMost = 500
 
 // settle writes down what became of facts. While one statement runs outcomes gather,
 // so that under load a statement is of many facts and alone a fact waits for none.
-// It outlasts a stop by what calls under way may take and stopGrace.
+// It outlasts a stop by what calls under way may take and by StopGrace.
 func (r *Relay) settle(ctx context.Context, outcomes <-chan outcome) {
-	ctx, cancel := outlast(ctx, r.opts.Timeout+stopGrace)
+	ctx, cancel := outlast(ctx, r.opts.Timeout+r.opts.StopGrace)
 	defer cancel()
 	for o := range outcomes {
 		r.write(ctx, gather(o, outcomes))
