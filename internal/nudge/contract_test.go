@@ -24,3 +24,19 @@ func TestContractOnTheFake(t *testing.T) {
 	_, url := serve(t, awsfake.Options{})
 	nudgetest.Contract(t.Context(), t, url, nudgetest.Lacks{})
 }
+
+func TestSmokeOnTheFake(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, awsfake.Options{})
+	nudgetest.Smoke(t.Context(), t, url)
+}
+
+// TestSmokeOnAWS makes a bus and three queues in the account of the environment and
+// removes them: RAIL_TEST_AWS=1 go test -run TestSmokeOnAWS ./internal/nudge
+func TestSmokeOnAWS(t *testing.T) {
+	t.Parallel()
+	if !onAWS() {
+		t.Skip("RAIL_TEST_AWS=1 runs it on AWS, which costs next to nothing but needs an account")
+	}
+	nudgetest.Smoke(t.Context(), t, "")
+}

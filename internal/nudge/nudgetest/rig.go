@@ -7,6 +7,7 @@ package nudgetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -55,7 +56,8 @@ type Shape struct {
 	FullEvent  bool // the target hands over the whole envelope instead of $.detail
 }
 
-// Build makes the rig, or ends the test.
+// Build makes the rig, or ends the test. An empty endpoint is AWS itself with the
+// environment's credentials; there the rig is taken down with the test.
 func Build(ctx context.Context, t *testing.T, endpoint string, shape Shape) *Rig {
 	t.Helper()
 	if shape.Visibility == 0 {
@@ -64,16 +66,20 @@ func Build(ctx context.Context, t *testing.T, endpoint string, shape Shape) *Rig
 	if shape.Receives == 0 {
 		shape.Receives = 3
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(Region),
-		config.WithCredentialsProvider(aws.CredentialsProviderFunc(nobody)))
+	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		t.Fatalf("read the SDK's configuration: %v", err)
+	}
+	if endpoint != "" {
+		cfg.Region, cfg.BaseEndpoint, cfg.Credentials = Region, &endpoint, aws.CredentialsProviderFunc(nobody)
 	}
 	name := "rig-" + rail.NewUUID().String()[:13]
 	r := &Rig{
 		Endpoint: endpoint, Source: "brief.ops", Bus: name, Rule: name, Receives: shape.Receives,
-		events: eventbridge.NewFromConfig(cfg, func(o *eventbridge.Options) { o.BaseEndpoint = &endpoint }),
-		queues: sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = &endpoint }),
+		events: eventbridge.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg),
+	}
+	if endpoint == "" {
+		t.Cleanup(func() { r.takeDown(context.WithoutCancel(ctx), t) })
 	}
 	r.buildQueues(ctx, t, name, shape)
 	r.buildBus(ctx, t, shape)
@@ -128,6 +134,25 @@ func (r *Rig) buildBus(ctx context.Context, t *testing.T, shape Shape) {
 		t.Fatalf("create the target: %v", err)
 	}
 	r.SetQueue(ctx, t, "Policy", policyFor(r.QueueARN, *rule.RuleArn))
+}
+
+// takeDown removes everything, and says what it could not.
+func (r *Rig) takeDown(ctx context.Context, t *testing.T) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, err1 := r.events.RemoveTargets(ctx, &eventbridge.RemoveTargetsInput{Rule: &r.Rule, EventBusName: &r.Bus, Ids: []string{"queue"}})
+	_, err2 := r.events.DeleteRule(ctx, &eventbridge.DeleteRuleInput{Name: &r.Rule, EventBusName: &r.Bus})
+	_, err3 := r.events.DeleteEventBus(ctx, &eventbridge.DeleteEventBusInput{Name: &r.Bus})
+	err := errors.Join(err1, err2, err3)
+	for _, url := range []string{r.Queue, r.Letters, r.TargetLetters} {
+		if url != "" {
+			_, failed := r.queues.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &url})
+			err = errors.Join(err, failed)
+		}
+	}
+	if err != nil {
+		t.Errorf("take down %s: %v", r.Bus, err)
+	}
 }
 
 // policyFor lets EventBridge send to the queue for one rule.
