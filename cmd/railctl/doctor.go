@@ -38,7 +38,7 @@ func doctorOptions(cfg *config.Config) audit.DoctorOptions {
 		MinSchema: migrations.MinVersion, MaxSchema: migrations.MaxVersion, MaxConns: cfg.Database.MaxConns,
 		Lease: cfg.Lease.Duration, Renew: cfg.Lease.Renew, BuilderTimeout: cfg.Builder.Timeout,
 		OutboxRetention: cfg.Outbox.Retention, ReceiptsRetention: cfg.Receipts.Retention,
-		TriggerGrace: cfg.Trigger.Grace, CanaryEvery: cfg.Canary.Every,
+		TriggerGrace: cfg.Trigger.Grace, CanaryEvery: cfg.Canary.Every, DisabledFirms: cfg.Trigger.DisabledFirms,
 	}
 }
 

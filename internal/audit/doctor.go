@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"briefrail/internal/pg"
+	"briefrail/internal/rail"
 )
 
 // State is a diagnosis in one word.
@@ -42,6 +43,7 @@ type DoctorOptions struct {
 	ReceiptsRetention    time.Duration
 	TriggerGrace         time.Duration
 	CanaryEvery          time.Duration // 0: no canary is asked for
+	DisabledFirms        []rail.UUID   // trigger.disabled_firms; nil: not known, empty: none
 	Timeout              time.Duration // of each look; zero means 5 s
 }
 
@@ -68,6 +70,7 @@ func checkups() []checkup {
 		{"retention", retention},
 		{"parked", parkedMatters},
 		{"undecided_facts", undecidedAge},
+		{"gated_facts", gatedFirms},
 		{"workers", workersAlive},
 		{"builder", builderTrusted},
 		{"dispatch_pauses", pausesHeld},
