@@ -64,6 +64,8 @@ type walk struct {
 	keys    []rail.Key
 	live    map[rail.Key]jobs.Claim
 	zombies []jobs.Claim
+	relays  []outbox.Holder
+	shares  map[rail.UUID]outbox.Share
 	taken   map[string]int
 }
 
@@ -72,6 +74,7 @@ func newWalk(t *testing.T) *walk {
 	t.Logf("seed: RAIL_TEST_SEED=%d", seed)
 	w := &walk{
 		t: t, db: pgtest.New(t), rand: rand.New(rand.NewPCG(seed, 1)),
+		relays: []outbox.Holder{{ID: rail.NewUUID(), Name: "one"}, {ID: rail.NewUUID(), Name: "two"}}, shares: map[rail.UUID]outbox.Share{},
 		live: map[rail.Key]jobs.Claim{}, taken: map[string]int{},
 	}
 	for range 3 {
@@ -116,6 +119,9 @@ func walkSteps() []walkStep {
 		{"unpark", 6, (*walk).unpark},
 		{"pause and resume", 1, (*walk).pause},
 		{"redecide", 1, (*walk).redecide},
+		{"lease buckets", 3, (*walk).lease},
+		{"publish", 6, (*walk).publish},
+		{"replay what is parked", 1, (*walk).replay},
 		{"bump the epoch", 1, (*walk).bump},
 		{"prune", 2, (*walk).prune},
 		{"purge", 1, (*walk).purge},
@@ -223,7 +229,7 @@ func (w *walk) fail(ctx context.Context, k rail.Key) (bool, error) {
 		return false, nil
 	}
 	delete(w.live, k)
-	_, err := runs.Fail(ctx, w.db.Pool, c, runs.Failure{Kind: "other", Text: "no", Permanent: w.rand.IntN(4) == 0}, walkRetry(), "")
+	_, err := runs.Fail(ctx, w.db.Pool, c, runs.Failure{Kind: "other", Text: "no", Permanent: w.rand.IntN(4) == 0}, walkRetry())
 	return true, err
 }
 
@@ -273,7 +279,7 @@ func (w *walk) zombie(ctx context.Context, _ rail.Key) (bool, error) {
 	}
 	m := matter{claim: runs.Claimed{Claim: c}}
 	_, landed := runs.Land(ctx, w.db.Pool, m.landing(w.t))
-	_, failed := runs.Fail(ctx, w.db.Pool, c, runs.Failure{Kind: "other"}, walkRetry(), "")
+	_, failed := runs.Fail(ctx, w.db.Pool, c, runs.Failure{Kind: "other"}, walkRetry())
 	_, released := runs.Release(ctx, w.db.Pool, c, runs.Failure{Kind: "interrupted"}, 0)
 	for _, err := range []error{landed, failed, released} {
 		if !errors.Is(err, runs.ErrFenced) {
@@ -339,6 +345,44 @@ func (w *walk) pause(ctx context.Context, k rail.Key) (bool, error) {
 
 func (w *walk) redecide(ctx context.Context, k rail.Key) (bool, error) {
 	n, err := outbox.Redecide(ctx, w.db.Pool, "ignored", time.Now().Add(-time.Hour), k.Firm, "walker", "because")
+	return n > 0, err
+}
+
+// lease is one relay's turn; the other sleeps past its leases now and then.
+func (w *walk) lease(ctx context.Context, _ rail.Key) (bool, error) {
+	i := w.rand.IntN(2)
+	h, other := w.relays[i], w.relays[1-i]
+	switch w.rand.IntN(4) {
+	case 0:
+		run(w.t, w.db, `UPDATE ops.outbox_bucket_leases SET expires_at = clock_timestamp() - interval '1 second' WHERE holder = $1`, other.ID)
+		run(w.t, w.db, `UPDATE ops.outbox_relays SET expires_at = clock_timestamp() - interval '1 second' WHERE relay = $1`, other.ID)
+	case 1:
+		return true, outbox.ReleaseBuckets(ctx, w.db.Pool, h)
+	}
+	s, err := outbox.LeaseBuckets(ctx, w.db.Pool, h, time.Minute, nil)
+	w.shares[h.ID] = s
+	return len(s.Leases) > 0, err
+}
+
+// publish sends facts on under leases that may be gone by now, and has some refused
+// and some parked.
+func (w *walk) publish(ctx context.Context, _ rail.Key) (bool, error) {
+	h := w.relays[w.rand.IntN(2)]
+	s := w.shares[h.ID]
+	facts, _, err := outbox.Batch(ctx, w.db.Pool, h, outbox.Look{Leases: s.Leases, After: make([]int64, len(s.Leases)), Limit: 5})
+	if err != nil || len(facts) == 0 {
+		return false, err
+	}
+	if _, err := outbox.Mark(ctx, w.db.Pool, h, facts[1:]); err != nil {
+		return false, err
+	}
+	_, _, err = outbox.Fail(ctx, w.db.Pool, h, []outbox.Refused{{Pending: facts[0], Code: "x", Park: w.rand.IntN(3) == 0}},
+		outbox.Backoff{First: time.Microsecond, Max: time.Microsecond})
+	return true, err
+}
+
+func (w *walk) replay(ctx context.Context, _ rail.Key) (bool, error) {
+	n, err := outbox.Replay(ctx, w.db.Pool, nil, "walker", "because")
 	return n > 0, err
 }
 

@@ -283,6 +283,33 @@ func TestMemoryIsBoundedWithALargeBacklog(t *testing.T) {
 	}
 }
 
+// While somebody holds an old snapshot, published facts cannot be cleared away and lie
+// in the index in front of new ones; a relay reads past them rarely.
+func TestAnOldSnapshotDoesNotSlowARelay(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	snapshot, err := db.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = snapshot.Rollback(t.Context()) }()
+	if _, err := snapshot.Exec(t.Context(), `SELECT count(*) FROM ops.domain_event_outbox`); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, db, options(publisherFunc(takeAll)))
+	var took [5]time.Duration
+	for i := range took {
+		facts(t, db, 8000)
+		begin := time.Now()
+		eventually(t, "drained", func() bool { return r.metric(t, "rail_outbox_published_total", "") == float64(8000*(i+1)) })
+		took[i] = time.Since(begin)
+	}
+	t.Logf("8,000 facts each time: %v", took)
+	if slow := 3*min(took[0], took[1]) + time.Second; took[4] > slow {
+		t.Errorf("the last took %s, the first %s", took[4], took[0])
+	}
+}
+
 type publisherFunc func(context.Context, []nudge.Nudge) ([]nudge.Result, error)
 
 func (f publisherFunc) Publish(ctx context.Context, n []nudge.Nudge) ([]nudge.Result, error) {

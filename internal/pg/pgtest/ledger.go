@@ -48,6 +48,9 @@ WITH broken (what, n) AS (
   SELECT 'a fact neither undecided nor decided', count(*) FROM ops.domain_event_outbox o
    WHERE NOT EXISTS (SELECT 1 FROM ops.outbox_undecided u WHERE u.event_id = o.event_id)
      AND NOT EXISTS (SELECT 1 FROM ops.trigger_receipts r WHERE r.event_id = o.event_id)
+  UNION ALL
+  SELECT 'a failure noted of a fact that is published or gone', count(*) FROM ops.outbox_failures f
+   WHERE NOT EXISTS (SELECT 1 FROM ops.domain_event_outbox o WHERE o.event_id = f.event_id AND o.published_at IS NULL)
 )
 SELECT what, n FROM broken WHERE n > 0`
 
