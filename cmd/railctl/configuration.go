@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"briefrail/internal/config"
+	"briefrail/internal/pg"
 )
 
 func (a *app) configVerbs() *cobra.Command {
@@ -44,8 +46,16 @@ func (a *app) loadFor(of string) (*config.Config, error) {
 }
 
 func (a *app) configValidate(of string) error {
-	if _, err := a.loadFor(of); err != nil {
+	cfg, err := a.loadFor(of)
+	if err != nil {
 		return err
+	}
+	// A string that cannot be read here, as its secret is elsewhere, says nothing of
+	// the configuration.
+	if dsn, err := cfg.Database.DSN(); err == nil {
+		if err := pg.CheckDSN(dsn); err != nil {
+			return fmt.Errorf("database.url: %w", err)
+		}
 	}
 	return a.show(view{
 		kind: "config.validate", data: map[string]any{"program": of, "valid": true}, names: []string{of},

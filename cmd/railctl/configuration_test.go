@@ -77,6 +77,7 @@ func TestConfigValidate(t *testing.T) {
 		{[]string{"RAIL_LEASE_DURATION=15mm"}, nil, exitUsage, "lease.duration"},
 		{nil, []string{"--for", "railworker"}, exitUsage, "database.url"},
 		{nil, []string{"--for", "teapot"}, exitUsage, "--for"},
+		{[]string{"RAIL_DATABASE_URL=postgres://host:port/db"}, nil, exitUsage, "database.url: database connection string"},
 		{[]string{"RAIL_DATABASE_URL=" + nobody, "RAIL_BUILDER_HTTP_URL=http://builder"}, []string{"--for", "railworker"}, exitOK, "railworker is valid"},
 	} {
 		got := call(t, c.env, append([]string{"config", "validate"}, c.args...)...)

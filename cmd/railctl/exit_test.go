@@ -19,6 +19,7 @@ func TestExitCodes(t *testing.T) {
 	broken.claim(stuck)
 	broken.exec(`UPDATE ops.matter_frame_jobs SET claimed_at = claimed_at - interval '2 hours', lease_expires_at = clock_timestamp() - interval '1 hour'`)
 	away := &rig{t: t, env: []string{"RAIL_DATABASE_URL=" + nobody}}
+	illegible := &rig{t: t, env: []string{"RAIL_DATABASE_URL=postgres://rail:hunter2@localhost:port/db"}}
 	bare := rigOn(t, pgtest.Empty(t))
 	for _, c := range []struct {
 		rig  *rig
@@ -31,6 +32,8 @@ func TestExitCodes(t *testing.T) {
 		{r, exitOK, "", []string{"wait", idle.String(), "--timeout", "5s"}},
 		{away, exitError, "no connection", []string{"status"}},
 		{bare, exitError, "railctl migrate up", []string{"status"}},
+		{illegible, exitUsage, "database connection string: invalid port", []string{"status"}},
+		{illegible, exitUsage, "database connection string: invalid port", []string{"migrate", "up"}},
 		{r, exitUsage, `unknown command "frobnicate"`, []string{"frobnicate"}},
 		{r, exitUsage, "needs one of: cancel, demand", []string{"matter"}},
 		{r, exitUsage, "unknown flag", []string{"status", "--frob"}},

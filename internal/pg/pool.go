@@ -183,20 +183,34 @@ func orDefault(d, def time.Duration) time.Duration {
 	return def
 }
 
+// ErrDSN says that a connection string cannot be used as it is written, whether or
+// not a database is there.
+var ErrDSN = errors.New("database connection string")
+
+// CheckDSN reports what Open would say of a connection string. It connects to
+// nothing; it reads the files that the string names, such as sslrootcert. Its error
+// is an ErrDSN and repeats nothing of the string.
+func CheckDSN(dsn string) error {
+	if _, err := pgxpool.ParseConfig(dsn); err != nil {
+		return dsnError(err)
+	}
+	return nil
+}
+
 // dsnError reports a bad connection string without repeating any of it: pgx masks
 // passwords only as far as it can tell them from the rest.
 func dsnError(err error) error {
 	var pe *pgconn.ParseConfigError
 	if !errors.As(err, &pe) {
-		return errors.New("database connection string cannot be used")
+		return fmt.Errorf("%w: it cannot be used", ErrDSN)
 	}
 	for _, known := range []string{
 		"invalid port", "unknown target_session_attrs value", "sslmode is invalid",
 		"failed to configure TLS", "failed to read service", "invalid keyword/value", "cannot parse pool_max_conns",
 	} {
 		if strings.Contains(err.Error(), known) {
-			return fmt.Errorf("database connection string: %s", known)
+			return fmt.Errorf("%w: %s", ErrDSN, known)
 		}
 	}
-	return errors.New("database connection string: want postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE")
+	return fmt.Errorf("%w: want postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE", ErrDSN)
 }

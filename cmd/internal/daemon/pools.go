@@ -48,6 +48,17 @@ func Open(ctx context.Context, cfg *config.Config, version string, reg prometheu
 	return p, nil
 }
 
+// checkDSN refuses a connection string that could not be used. One that cannot be
+// read here, as its secret is elsewhere, says nothing of the configuration.
+func checkDSN(cfg *config.Config) error {
+	if dsn, err := cfg.Database.DSN(); err == nil {
+		if err := pg.CheckDSN(dsn); err != nil {
+			return fmt.Errorf("%w: database.url: %w", config.ErrInvalid, err)
+		}
+	}
+	return nil
+}
+
 // Close closes both.
 func (p Pools) Close() {
 	p.Work.Close()

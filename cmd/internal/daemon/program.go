@@ -115,7 +115,10 @@ func (p Program) configCommand() *cobra.Command {
 		p.configured("show", "Every setting, where it comes from; secrets are not shown", func(_ context.Context, cfg *config.Config) error {
 			return cfg.Show(p.Stdout)
 		}),
-		p.configured("validate", "Exit 0 when the configuration is sound, else 2 with every mistake", func(context.Context, *config.Config) error {
+		p.configured("validate", "Exit 0 when the configuration is sound, else 2 with every mistake", func(_ context.Context, cfg *config.Config) error {
+			if err := checkDSN(cfg); err != nil {
+				return err
+			}
 			_, err := fmt.Fprintln(p.Stdout, "the configuration is sound")
 			return err
 		}),
