@@ -29,7 +29,8 @@ const exitHelp = `railctl ends with one of these codes, which will not change th
 
   0  done, or healthy
   1  failed: the database is away, its schema does not fit, or something broke;
-     also when a question was answered with no
+     also when a question was answered with no, and when "migrate status" found a
+     migration whose text is not the one that was applied
   2  wrong use, or a configuration that is not valid: nothing was changed
   3  not found: no such matter, run or fact
   4  refused by the ledger: the row is not in a state that allows it; also "wait"
@@ -73,7 +74,7 @@ func (a *app) code(ctx context.Context, err error) int {
 }
 
 func isConfig(err error) bool {
-	return errors.Is(err, config.ErrInvalid) || errors.Is(err, config.ErrNoDatabase)
+	return errors.Is(err, config.ErrInvalid) || errors.Is(err, config.ErrNoDatabase) || errors.Is(err, pg.ErrDSN)
 }
 
 // exitCodes is a help topic, no command.

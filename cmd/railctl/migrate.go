@@ -23,6 +23,8 @@ pooler. Daemons never migrate by themselves.`,
 	}
 	status := &cobra.Command{
 		Use: "status", Short: "List the migrations and whether they are applied", Args: cobra.NoArgs,
+		Long: `List the migrations and whether they are applied. Exit code 1 when the text of an
+applied one is not this program's: "changed" means that the schema may be another.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd.Context()) },
 	}
 	text := &cobra.Command{
@@ -96,12 +98,26 @@ func (a *app) migrateStatus(ctx context.Context) (err error) {
 		list[i] = migration{m.Version, m.Name, stateOf(m), m.AppliedAt}
 		names[i] = m.Name
 	}
-	return a.show(view{kind: "migrate.status", data: list, names: names, table: func(p *page) {
+	err = a.show(view{kind: "migrate.status", data: list, names: names, table: func(p *page) {
 		p.row("VERSION", "STATE", "APPLIED", "NAME")
 		for _, m := range list {
 			p.row(m.Version, m.State, m.AppliedAt, m.Name)
 		}
 	}})
+	if err != nil {
+		return err
+	}
+	return unchanged(list)
+}
+
+// unchanged fails where a migration was applied in another text than ours.
+func unchanged(list []migration) error {
+	for _, m := range list {
+		if m.State == "changed" {
+			return fail(exitError, "migration %d is not the text that was applied: use the program that applied it, or find out who changed it", m.Version)
+		}
+	}
+	return nil
 }
 
 func (a *app) migratePrint(args []string) error {

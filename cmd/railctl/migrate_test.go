@@ -44,6 +44,16 @@ func TestMigratePrintIsWhatUpDoes(t *testing.T) {
 	r.ok("check")
 }
 
+// A file that is not what was applied is listed and told of in the exit code.
+func TestMigrateStatusOfAChangedFile(t *testing.T) {
+	r := newRig(t)
+	r.exec(`UPDATE ops.schema_checksums SET sha256 = repeat('0', 64) WHERE version = 3`)
+	got := r.ctl("migrate", "status")
+	if got.code != exitError || !strings.Contains(got.out, "changed") || !strings.Contains(got.err, "migration 3 is not the text that was applied") {
+		t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
+	}
+}
+
 func TestNewerSchemaIsRefused(t *testing.T) {
 	r := newRig(t)
 	r.exec(`UPDATE ops.schema_version SET version = 99`)

@@ -111,16 +111,18 @@ func runTable(p *page, r audit.RunRow) {
 	p.row("Trace", r.TraceParent)
 }
 
+// usageText leaves out what the builder did not say, which a run keeps as nothing or
+// as zero.
 func usageText(r audit.RunRow) string {
 	var parts []string
-	if r.ModelCalls != nil {
+	if r.ModelCalls != nil && *r.ModelCalls > 0 {
 		parts = append(parts, fmt.Sprintf("%d model call(s)", *r.ModelCalls))
 	}
-	if r.Tokens != nil {
+	if r.Tokens != nil && *r.Tokens > 0 {
 		parts = append(parts, fmt.Sprintf("%d tokens", *r.Tokens))
 	}
 	if r.CostUSD != "" {
 		parts = append(parts, r.CostUSD+" USD")
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", ") // the page has a dash for nothing
 }
