@@ -54,6 +54,9 @@ func ingest(ctx context.Context, c *call) (err error) {
 	if *format != "text" && *format != "json" {
 		return fmt.Errorf("%w: --output must be text or json", errUsage)
 	}
+	if err := folder(args[0]); err != nil {
+		return err
+	}
 	o, err := c.database(*dsn)
 	if err != nil {
 		return err
@@ -80,6 +83,19 @@ func ingest(ctx context.Context, c *call) (err error) {
 }
 
 const undefinedTable = "42P01"
+
+// folder looks at DIR here, because a file system rooted in it calls it "." in its
+// errors.
+func folder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("DIR: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("DIR: %s is not a folder", dir)
+	}
+	return nil
+}
 
 func parseKey(firm, matter string) (key rail.Key, err error) {
 	if key.Firm, err = rail.ParseUUID(firm); err != nil {

@@ -65,6 +65,21 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
+// A folder that is not there is named, before anything is connected to.
+func TestIngestNamesAFolderThatIsNone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{"/nope": "stat /nope: no such file", file: file + " is not a folder"} {
+		_, err := ran(t, []string{"BRIEF_DATABASE_URL=postgres://nobody@127.0.0.1:1/none"}, "ingest", dir, "--firm", firm, "--matter", matter)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"help"}, {"version"}, {"serve", "--help"}, {"ingest", "--help"}} {
