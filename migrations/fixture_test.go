@@ -94,7 +94,7 @@ func parkedByFailure(t *testing.T, db *pgtest.DB, m *matter) {
 func (m *matter) fail(t *testing.T, db *pgtest.DB, permanent bool) {
 	t.Helper()
 	_, err := runs.Fail(t.Context(), db.Pool, m.claim.Claim, runs.Failure{Kind: "other", Text: "no", Permanent: permanent},
-		runs.Retry{MaxAttempts: 6, Backoff: time.Millisecond, BackoffMax: time.Millisecond}, "")
+		runs.Retry{MaxAttempts: 6, Backoff: time.Millisecond, BackoffMax: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (a *app) options() (pg.Options, error) {
 	o := pg.Options{
 		DSN: dsn, ApplicationName: "railctl " + version, MaxConns: 2, ConnectTimeout: cfg.Database.ConnectTimeout,
 		AcquireTimeout: cfg.Database.ConnectTimeout, StatementTimeout: cfg.Database.StatementTimeout,
-		LockTimeout: min(maxLockWait, cfg.Database.StatementTimeout), Pooler: cfg.Database.StatementCache == 0,
+		LockTimeout: min(maxLockWait, cfg.Database.StatementTimeout), Pooler: cfg.Database.StatementCache == 0, StatementCache: cfg.Database.StatementCache,
 	}
 	if cfg.Database.PasswordFile != "" {
 		o.Password = func(context.Context) (string, error) { return cfg.Database.Password() }

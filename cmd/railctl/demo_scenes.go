@@ -173,7 +173,7 @@ func (d *demo) checkTwoPeople(h history, flagged bool) {
 // ask appends the fact that somebody wants the Brief, as any producer would.
 func (d *demo) ask(ctx context.Context) error {
 	sql := `WITH asked AS (SELECT @firm::uuid AS firm_id, @matter::uuid AS matter_id)` +
-		outbox.AppendFromCTE("told", "asked", "true") + ` SELECT event_id FROM told`
+		outbox.AppendFromCTE("told", "asked", "true", "@traceparent::text") + ` SELECT event_id FROM told`
 	_, err := d.stage.pool.Exec(ctx, sql, pgx.NamedArgs{
 		"firm": d.key.Firm, "matter": d.key.Matter, "fact": "brief.requested", "traceparent": nil,
 	})

@@ -97,7 +97,7 @@ func TestMattersTellWhoParkedThem(t *testing.T) {
 	l.build(rail.Canary())
 	l.demand(failed)
 	c := l.claim("w")
-	if _, err := runs.Fail(t.Context(), l.Pool, c.Claim, runs.Failure{Kind: "http_4xx", Text: "no", Permanent: true}, runs.Retry{MaxAttempts: 1, Backoff: time.Second, BackoffMax: time.Second}, ""); err != nil {
+	if _, err := runs.Fail(t.Context(), l.Pool, c.Claim, runs.Failure{Kind: "http_4xx", Text: "no", Permanent: true}, runs.Retry{MaxAttempts: 1, Backoff: time.Second, BackoffMax: time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	l.demand(stopped)

@@ -146,7 +146,7 @@ func TestExplainSaysWhatHappensNext(t *testing.T) {
 	l.decide()
 	e = next("exactly one follow-up")
 	wantSaid(t, strings.Join(e.Now, "\n"), "demand came during the build")
-	if _, err := runs.Fail(t.Context(), l.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow panel"}, retry, ""); err != nil {
+	if _, err := runs.Fail(t.Context(), l.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow panel"}, retry); err != nil {
 		t.Fatal(err)
 	}
 	e = next("not before", "backoff after attempt 1", "attempt 2")
@@ -154,7 +154,7 @@ func TestExplainSaysWhatHappensNext(t *testing.T) {
 
 	l.exec(`UPDATE ops.matter_frame_jobs SET not_before = clock_timestamp() WHERE matter_id = $1`, k.Matter)
 	c = l.claim("w")
-	if _, err := runs.Fail(t.Context(), l.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow panel"}, retry, ""); err != nil {
+	if _, err := runs.Fail(t.Context(), l.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow panel"}, retry); err != nil {
 		t.Fatal(err)
 	}
 	next("parked after 2 attempts", "new demand gives it one more attempt")

@@ -114,7 +114,7 @@ func TestBackoffDoublesUpToItsBoundWithJitter(t *testing.T) {
 	for round := range 16 {
 		for n := range longest {
 			c := start(t, db, k)
-			if _, err := runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "other"}, retry, ""); err != nil {
+			if _, err := runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "other"}, retry); err != nil {
 				t.Fatal(err)
 			}
 			wait := value[float64](t, db, `SELECT extract(epoch FROM not_before - queued_at)::float8 FROM ops.matter_frame_jobs`)
@@ -141,7 +141,7 @@ func TestPermanentFailureParksAtOnce(t *testing.T) {
 	db := pgtest.New(t)
 	k := newKey()
 	ask(t, db, k, 1, rail.Standard)
-	end, err := runs.Fail(t.Context(), db.Pool, start(t, db, k).Claim, runs.Failure{Kind: "http_4xx", Text: "422", Permanent: true}, runs.Retry{MaxAttempts: 6}, "")
+	end, err := runs.Fail(t.Context(), db.Pool, start(t, db, k).Claim, runs.Failure{Kind: "http_4xx", Text: "422", Permanent: true}, runs.Retry{MaxAttempts: 6})
 	if err != nil || end.Status != "parked" || end.Attempts != 1 {
 		t.Errorf("ended %+v, %v", end, err)
 	}
@@ -154,7 +154,7 @@ func TestDemandDuringADoomedBuildGetsItsTry(t *testing.T) {
 		"at the cap": func(c runs.Claimed) string { return fail(t, db, c, time.Minute, 1).Status },
 		"permanent": func(c runs.Claimed) string {
 			e, err := runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "http_4xx", Permanent: true, RetryAfter: time.Minute},
-				runs.Retry{MaxAttempts: 6, BackoffMax: time.Minute}, "")
+				runs.Retry{MaxAttempts: 6, BackoffMax: time.Minute})
 			if err != nil {
 				t.Error(err)
 			}
@@ -250,7 +250,7 @@ func TestParkAndCancelFenceALiveClaim(t *testing.T) {
 		if j.Status != "parked" || j.Priority != rail.Interactive || j.Rebuild || j.Owed < 100 || j.Demands != 4 || outcome(t, db, c) != "cancelled" {
 			t.Errorf("%s: row %+v, run %s", name, j, outcome(t, db, c))
 		}
-		if _, err := runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "other"}, runs.Retry{MaxAttempts: 1}, ""); !errors.Is(err, runs.ErrFenced) {
+		if _, err := runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "other"}, runs.Retry{MaxAttempts: 1}); !errors.Is(err, runs.ErrFenced) {
 			t.Errorf("%s: its holder was told %v", name, err)
 		}
 		why := value[string](t, db, `SELECT actor || ' ' || reason || ' ' || (details->>'was') FROM ops.audit_log WHERE action = $1 AND target = $2`, name, k.String())

@@ -135,7 +135,7 @@ func exactly(wait time.Duration, attempts int) (runs.Failure, runs.Retry) {
 func fail(t *testing.T, db *pgtest.DB, c runs.Claimed, wait time.Duration, attempts int) runs.End {
 	t.Helper()
 	f, r := exactly(wait, attempts)
-	end, err := runs.Fail(t.Context(), db.Pool, c.Claim, f, r, "")
+	end, err := runs.Fail(t.Context(), db.Pool, c.Claim, f, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,6 +58,7 @@ func (a *attempt) build(ctx context.Context) (Frame, Usage, error) {
 	deadline, _ := build.Deadline()
 	frame, usage, err := safely(b).Build(build, Request{
 		Key: a.c.Key, Token: a.c.Token, Attempt: a.c.Attempt, RetryOf: a.c.RetryOf, Deadline: deadline,
+		TraceParent: a.c.Token.TraceParent(),
 	})
 	if err != nil && build.Err() != nil {
 		// why the context ended says more than how the builder took it
@@ -188,7 +189,7 @@ func (a *attempt) failOrRelease(ctx context.Context, err error) error {
 		return a.release(ctx, f, time.Second)
 	}
 	a.outcome, a.kind = "failed", f.Kind
-	end, err := Fail(ctx, a.r.db, a.c.Claim, f, a.r.opts.Retry, "")
+	end, err := Fail(ctx, a.r.db, a.c.Claim, f, a.r.opts.Retry)
 	if err == nil && end.Status == "parked" {
 		a.r.opts.Log.ErrorContext(ctx, "matter parked", append(keyAttrs(a.c.Claim), slog.Int("attempt", end.Attempts), slog.String("err", f.Text))...)
 	}
@@ -269,6 +270,7 @@ func keyAttrs(c jobs.Claim) []any {
 	return []any{
 		slog.String("firm_id", c.Key.Firm.String()), slog.String("matter_id", c.Key.Matter.String()),
 		slog.String("run_id", c.Token.Run.String()), slog.Int64("token", c.Token.Generation),
+		slog.String("trace_id", c.Token.TraceID()),
 	}
 }
 

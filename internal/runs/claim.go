@@ -32,24 +32,27 @@ func highestOf(alias string) string {
 
 // openCTE inserts the run of every claimed job in the claim's own statement: there
 // is no instant at which a claim has no run.
-const openCTE = `, opened AS (
-  INSERT INTO ops.matter_frame_runs (run_id, firm_id, matter_id, generation, attempt, retry_of, worker, builder, demands)
+func openCTE() string {
+	return `, opened AS (
+  INSERT INTO ops.matter_frame_runs (run_id, firm_id, matter_id, generation, attempt, retry_of, worker, builder, demands, traceparent)
   SELECT c.run_id, c.firm_id, c.matter_id, c.generation, c.attempts,
          (SELECT r.run_id FROM ops.matter_frame_runs r
            WHERE r.firm_id = c.firm_id AND r.matter_id = c.matter_id AND r.generation > c.landed_generation
            ORDER BY r.generation DESC LIMIT 1),
-         @worker::text, CASE WHEN c.firm_id = @canary::uuid THEN 'canary' ELSE @builder::text END, c.demands_owed
+         @worker::text, CASE WHEN c.firm_id = @canary::uuid THEN 'canary' ELSE @builder::text END, c.demands_owed,
+         ` + rail.RunTraceSQL("c.run_id") + `
     FROM claimed c
   RETURNING run_id, firm_id, matter_id, generation, attempt, retry_of, demands
 )
 SELECT o.firm_id, o.matter_id, o.generation, o.run_id, o.attempt, o.retry_of, o.demands, c.owed_since
   FROM opened o JOIN claimed c ON c.run_id = o.run_id`
+}
 
 // ClaimSQL is the batch claim with its runs, one statement.
-func ClaimSQL() string { return jobs.ClaimCTE(lastClaimOfFirm, highestOf("p")) + openCTE }
+func ClaimSQL() string { return jobs.ClaimCTE(lastClaimOfFirm, highestOf("p")) + openCTE() }
 
 // ClaimKeySQL is the claim of one named matter with its run.
-func ClaimKeySQL() string { return jobs.ClaimKeyCTE(highestOf("j")) + openCTE }
+func ClaimKeySQL() string { return jobs.ClaimKeyCTE(highestOf("j")) + openCTE() }
 
 // constant: the texts, put together and taken apart once
 var (

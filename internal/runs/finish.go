@@ -61,7 +61,7 @@ const AbandonCTE = `, closed AS (
 
 // FailSQL and ReleaseSQL are the whole transitions, one statement each.
 func FailSQL() string {
-	return jobs.FailCTE + closedAs("failed") + outbox.AppendFromCTE("told", "failed", "s.run_status = 'parked'") +
+	return jobs.FailCTE + closedAs("failed") + outbox.AppendFromCTE("told", "failed", "s.run_status = 'parked'", rail.RunTraceSQL("s.run_id")) +
 		` SELECT run_status, attempts, not_before FROM failed`
 }
 
@@ -73,11 +73,11 @@ func ReleaseSQL() string {
 // Fail ends an attempt that got no frame: queued again with backoff, or parked
 // when its attempts are used up or the fault is the matter's, except that demand
 // which came meanwhile always gets its try. ErrFenced as in Land.
-func Fail(ctx context.Context, db pg.DB, c jobs.Claim, f Failure, r Retry, traceparent string) (End, error) {
+func Fail(ctx context.Context, db pg.DB, c jobs.Claim, f Failure, r Retry) (End, error) {
 	args := endArgs(c, f, "failed")
 	args["permanent"], args["max_attempts"] = f.Permanent, r.MaxAttempts
 	args["backoff"], args["backoff_max"], args["retry_after"] = r.Backoff, r.BackoffMax, min(f.RetryAfter, r.BackoffMax)
-	args["fact"], args["traceparent"] = string(rail.BriefParked), optional(traceparent)
+	args["fact"] = string(rail.BriefParked)
 	return scanEnd(db.QueryRow(ctx, FailSQL(), args), "runs.Fail", c)
 }
 

@@ -169,7 +169,7 @@ func TestFailBackoffParkAndRevive(t *testing.T) {
 	demand(t, db, k, 1)
 	retry := runs.Retry{MaxAttempts: 2, Backoff: time.Millisecond, BackoffMax: time.Millisecond}
 	c := mustClaim(t, db)
-	end, err := runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow"}, retry, "")
+	end, err := runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow"}, retry)
 	if err != nil || end.Status != "queued" {
 		t.Fatalf("fail: %+v, %v", end, err)
 	}
@@ -178,7 +178,7 @@ func TestFailBackoffParkAndRevive(t *testing.T) {
 	if c.Attempt != 2 || c.RetryOf.IsZero() {
 		t.Errorf("second attempt %+v", c)
 	}
-	end, err = runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow"}, retry, "")
+	end, err = runs.Fail(t.Context(), db.Pool, c.Claim, runs.Failure{Kind: "timeout", Text: "slow"}, retry)
 	if err != nil || end.Status != "parked" {
 		t.Fatalf("fail: %+v, %v", end, err)
 	}

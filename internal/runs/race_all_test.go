@@ -102,7 +102,7 @@ func (c *crowd) end(held []jobs.Claim) []jobs.Claim {
 		c.may("renew", err)
 		return held
 	case 1:
-		_, err = runs.Fail(ctx, c.pool, held[i], runs.Failure{Kind: "other"}, runs.Retry{MaxAttempts: 4, Backoff: time.Microsecond, BackoffMax: time.Microsecond}, "")
+		_, err = runs.Fail(ctx, c.pool, held[i], runs.Failure{Kind: "other"}, runs.Retry{MaxAttempts: 4, Backoff: time.Microsecond, BackoffMax: time.Microsecond})
 	case 2:
 		_, err = runs.Release(ctx, c.pool, held[i], runs.Failure{Kind: "interrupted"}, 0)
 	default:

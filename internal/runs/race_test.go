@@ -425,7 +425,7 @@ func TestSameNumberOfTwoHolders(t *testing.T) {
 	if got, err := jobs.Renew(t.Context(), db.Pool, []jobs.Claim{old.Claim, twin.Claim}, lease); err != nil || got[0] != jobs.Fenced || got[1] != jobs.Renewed {
 		t.Errorf("renewals: %v, %v", got, err)
 	}
-	if _, err := runs.Fail(t.Context(), db.Pool, old.Claim, runs.Failure{Kind: "other"}, runs.Retry{MaxAttempts: 1, BackoffMax: time.Second}, ""); !errors.Is(err, runs.ErrFenced) {
+	if _, err := runs.Fail(t.Context(), db.Pool, old.Claim, runs.Failure{Kind: "other"}, runs.Retry{MaxAttempts: 1, BackoffMax: time.Second}); !errors.Is(err, runs.ErrFenced) {
 		t.Errorf("the old holder's failure: %v", err)
 	}
 	if _, err := runs.Land(t.Context(), db.Pool, landing(t, twin.Claim, `{"fresh":true}`)); err != nil {

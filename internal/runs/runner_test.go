@@ -185,3 +185,25 @@ func TestALostTokenEndsTheBuildAtOnce(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// One trace a run: the builder is called with it, the run row and the fact of the
+// landing carry it, and its id is the run's.
+func TestOneTraceARun(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	k := newKey()
+	demand(t, db, k, 1)
+	asked := make(chan runs.Request, 1)
+	startRunner(t, db.Pool, builderFunc(func(_ context.Context, r runs.Request) (runs.Frame, runs.Usage, error) {
+		asked <- r
+		return jsonFrame(`{}`), runs.Usage{}, nil
+	}), runnerOptions())
+	r := <-asked
+	eventually(t, "it has landed", func() bool { return status(t, db, k) == "idle" })
+	want := r.Token.TraceParent()
+	run := one[string](t, db, `SELECT traceparent FROM ops.matter_frame_runs`)
+	told := one[string](t, db, `SELECT traceparent FROM ops.domain_event_outbox WHERE event_name = 'brief.landed'`)
+	if r.TraceParent != want || run != want || told != want || !strings.Contains(want, strings.ReplaceAll(r.Token.Run.String(), "-", "")) {
+		t.Errorf("request %s, run %s, fact %s, want %s", r.TraceParent, run, told, want)
+	}
+}

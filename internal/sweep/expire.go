@@ -23,7 +23,7 @@ type Expired struct {
 // ExpireSQL is the whole transition, one statement: what landed or was taken over
 // between a look and a write cannot be pulled back, because there is no between.
 func ExpireSQL() string {
-	return jobs.ExpireCTE + runs.AbandonCTE + outbox.AppendFromCTE("told", "failed", "s.run_status = 'parked'") + `
+	return jobs.ExpireCTE + runs.AbandonCTE + outbox.AppendFromCTE("told", "failed", "s.run_status = 'parked'", rail.RunTraceSQL("s.run_id")) + `
 SELECT firm_id, matter_id, generation, run_id, run_status FROM failed`
 }
 
@@ -32,7 +32,7 @@ func Expire(ctx context.Context, db pg.DB, batch int, retry runs.Retry) ([]Expir
 	rows, err := db.Query(ctx, ExpireSQL(), pgx.NamedArgs{
 		"batch": batch, "error": "the lease ran out: the worker is silent, stopped or too slow", "permanent": false,
 		"max_attempts": retry.MaxAttempts, "backoff": retry.Backoff, "backoff_max": retry.BackoffMax, "retry_after": "0",
-		"fact": string(rail.BriefParked), "traceparent": nil,
+		"fact": string(rail.BriefParked),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sweep.Expire: %w", err)
