@@ -82,21 +82,25 @@ func (r *Relay) fill(ctx context.Context, calls chan<- call) (more, found bool, 
 	return cut, len(facts) > 0, nil
 }
 
-// space is how many facts may be read now. While a sink is paused that is none, and
-// when it is to be probed what one call carries.
+// space is how many facts may be read now. While a sink is paused that is none, when
+// it is to be probed what one call carries, and while it throttles what it will take
+// soon: facts that wait in hand keep their buckets from moving.
 func (r *Relay) space() int {
+	entries, _ := r.limits()
+	most, held := r.most(), r.hand.size()
 	for _, s := range r.sinks {
 		until, _, paused := s.gate.paused()
-		if !paused {
-			continue
-		}
-		if time.Now().Before(until) || r.hand.size() > 0 {
+		switch {
+		case paused && (held > 0 || time.Now().Before(until)):
 			return 0
+		case paused:
+			most = min(most, entries)
 		}
-		entries, _ := r.limits()
-		return entries
+		if calls, limited := s.gate.soon(); limited {
+			most = min(most, max(calls, r.opts.Inflight)*entries)
+		}
 	}
-	return r.most() - r.hand.size()
+	return most - held
 }
 
 // pack cuts facts into calls by number and by bytes (field report 11). One that is

@@ -28,6 +28,14 @@ func (g *gate) paused() (until time.Time, why string, yes bool) {
 	return g.until, g.why, !g.until.IsZero()
 }
 
+// soon is how many calls will have their turn within two seconds, while the rate is
+// limited.
+func (g *gate) soon() (calls int, limited bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return int(2 * g.pace.rate), g.pace.rate > 0
+}
+
 // enter waits for the call's turn. It is false when the sink is paused and not to be
 // probed yet, or ctx has ended: then the call is not to be made.
 func (g *gate) enter(ctx context.Context) bool {

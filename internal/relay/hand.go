@@ -91,9 +91,9 @@ func (h *hand) look(limit int) (l outbox.Look, full bool) {
 		if lease.Leaving {
 			continue
 		}
-		after := h.after[lease.Bucket].seq
-		if full {
-			after = 0
+		after := int64(0)
+		if r := h.after[lease.Bucket]; !full && r.epoch == lease.Epoch {
+			after = r.seq
 		}
 		l.Leases, l.After = append(l.Leases, lease), append(l.After, after)
 	}
