@@ -38,12 +38,15 @@ type refusal struct {
 // ends; it returns ctx's error. Without it the invariants' gauges are absent.
 func (c *Collector) Run(ctx context.Context) error {
 	c.findings.Lock()
-	// A fleet that starts together does not scan the tables together.
-	c.nextWhole = time.Now().Add(c.opts.CheckEvery + rand.N(c.opts.WholeEvery/10+1))
+	// The first whole check is the turn after the first, as some invariants have no
+	// gauge before it.
+	c.nextWhole = time.Now().Add(c.opts.CheckEvery / 2)
 	c.findings.Unlock()
-	for {
+	// The pause before the second turn is a random part of the interval, half of it at
+	// least: a fleet that starts together does not scan the tables together.
+	for pause := c.opts.CheckEvery/2 + rand.N(c.opts.CheckEvery/2+1); ; pause = c.opts.CheckEvery {
 		c.Pass(ctx)
-		wait := time.NewTimer(c.opts.CheckEvery)
+		wait := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			wait.Stop()
@@ -126,7 +129,7 @@ func (c *Collector) keepRecent(found map[string]Finding) {
 func (c *Collector) keepWhole(found map[string]Finding) {
 	c.findings.Lock()
 	defer c.findings.Unlock()
-	c.whole, c.nextWhole = found, time.Now().Add(c.opts.WholeEvery)
+	c.whole, c.nextWhole = found, time.Now().Add(c.opts.WholeEvery+rand.N(c.opts.WholeEvery/10+1))
 	for _, f := range found {
 		if !f.Healthy() {
 			c.nextWhole = time.Now().Add(min(c.opts.WholeEvery, 5*c.opts.CheckEvery))
