@@ -20,8 +20,8 @@ import (
 	"briefrail/internal/trigger"
 )
 
-// Facts commit late, out of order and not at all, on hot matters, while several
-// triggers decide: every committed fact becomes demand exactly once, and a number
+// field report 8: facts commit late, out of order and not at all, on hot matters,
+// while several triggers decide: every committed fact becomes demand exactly once, and a number
 // that was rolled back is waited for by nobody.
 func TestRaceOfLateCommitsAndTriggers(t *testing.T) {
 	t.Parallel()
