@@ -89,11 +89,11 @@ func (c *awsClient) call(ctx context.Context, api string, timeout time.Duration,
 	return fmt.Errorf("%s: %w", api, err)
 }
 
-// stale reports whether a code means that the credentials have run out or were
-// replaced, so that a new look at their source may help.
+// stale reports whether a code means that the credentials have run out, were replaced
+// or are missing, so that a new look at their source may help.
 func stale(code string) bool {
 	switch code {
-	case "ExpiredToken", "ExpiredTokenException", "InvalidToken", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId":
+	case codeCredentials, "ExpiredToken", "ExpiredTokenException", "InvalidToken", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId":
 		return true
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -358,6 +359,50 @@ func TestNamedFaults(t *testing.T) {
 		f, known := namedFault(name)
 		if !known || cmp.Equal(f, Fault{}, cmp.AllowUnexported(Fault{}, entryFault{}, garbage{})) {
 			t.Errorf("%s: %+v, %v", name, f, known)
+		}
+	}
+}
+
+// Many at once: every message is handed to one receiver at a time, and none is lost.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := withQueue(t, Options{}, nil)
+	const senders, each = 4, 100
+	var wait sync.WaitGroup
+	for i := range senders {
+		wait.Go(func() {
+			for j := range each {
+				send(t, s, fmt.Sprintf("%d-%d", i, j))
+			}
+		})
+	}
+	got := make(chan string, senders*each)
+	for range 4 {
+		wait.Go(func() {
+			for {
+				bodies, messages := take(t, s, in{"WaitTimeSeconds": 1})
+				if len(bodies) == 0 {
+					return
+				}
+				for i, m := range messages {
+					ok(t, s, "AmazonSQS.DeleteMessage", in{"QueueUrl": queueURL, "ReceiptHandle": m["ReceiptHandle"]})
+					got <- bodies[i]
+				}
+			}
+		})
+	}
+	wait.Wait()
+	close(got)
+	seen := map[string]int{}
+	for body := range got {
+		seen[body]++
+	}
+	if len(seen) != senders*each {
+		t.Errorf("%d messages came out, want %d", len(seen), senders*each)
+	}
+	for body, n := range seen {
+		if n != 1 {
+			t.Errorf("%s came out %d times", body, n)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Options struct {
 // Server is the fake. It is an http.Handler; its methods may be called at any time.
 type Server struct {
 	opts Options
+	ops  map[string]operation
 
 	mu       sync.Mutex
 	queues   map[string]*queue
@@ -39,6 +40,7 @@ type Server struct {
 	ahead    time.Duration // how far Advance moved the clock
 	changed  chan struct{} // closed and replaced when a long poll should look again
 	stats    Stats
+	lastKey  string
 }
 
 // New makes a fake with the bus "default" and no queue.
@@ -48,7 +50,7 @@ func New(opts Options) *Server {
 	opts.MaxBytes = cmp.Or(opts.MaxBytes, 1<<20)
 	opts.MaxMessages = cmp.Or(opts.MaxMessages, 200_000)
 	s := &Server{
-		opts: opts, queues: make(map[string]*queue), buses: make(map[string]*bus),
+		opts: opts, ops: operations(), queues: make(map[string]*queue), buses: make(map[string]*bus),
 		scripts: make(map[string][]Fault), standing: make(map[string][]standing), changed: make(chan struct{}),
 		random: rand.New(rand.NewPCG(cmp.Or(opts.Seed, 1), 0)), stats: newStats(),
 	}
@@ -120,7 +122,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 	target := r.Header.Get("X-Amz-Target")
 	service, name, _ := strings.Cut(target, ".")
-	op, known := operations()[target]
+	op, known := s.ops[target]
 	switch {
 	case err != nil:
 		return // the caller is gone
@@ -131,8 +133,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeRefusal(w, service, refuse(http.StatusBadRequest, "UnknownOperationException", "the fake does not know "+target))
 		return
 	}
+	s.noteKey(r.Header.Get("Authorization"))
 	c := &call{ctx: r.Context(), host: r.Host, in: body, fault: s.next(name)}
 	s.answer(w, c, service, name, op)
+}
+
+// noteKey keeps the access key id of a call: "AWS4-HMAC-SHA256 Credential=ID/…". It is
+// no secret, and nothing else of a signature is looked at.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+func (s *Server) noteKey(authorization string) {
+	_, rest, _ := strings.Cut(authorization, "Credential=")
+	key, _, _ := strings.Cut(rest, "/")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastKey = key
+}
+
+// LastKey returns the access key id that the latest call was signed with.
+func (s *Server) LastKey() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastKey
 }
 
 // answer does what the script says around the operation itself. It counts before it

@@ -271,6 +271,9 @@ func (s *Server) look(c *call, in receiveInput) (out []map[string]any, next agai
 	}
 	s.stats.Received += len(taken)
 	next.changed = s.changed
+	if len(taken) > 0 || wait == 0 {
+		return out, next, wait, nil // nobody waits: the queue need not be read to its end
+	}
 	if d, ok := q.nextChange(s.now()); ok {
 		next.timer = time.After(d)
 	}
