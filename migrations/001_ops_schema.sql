@@ -34,7 +34,7 @@ END $$;
 -- around it are in the server's language, and only in the outermost line, which no
 -- statement's own text can be.
 CREATE FUNCTION ops.refuse_outside_retention() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
   stack text;
 BEGIN

@@ -36,7 +36,7 @@ CREATE TABLE ops.outbox_undecided (
 
 -- A trace that cannot be read must never cost a fact: it is dropped instead.
 CREATE FUNCTION ops.outbox_birth() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 BEGIN
   IF length(NEW.event_name) > 100
      OR NEW.event_name !~ '^[a-z][a-z0-9]*(_[a-z0-9]+)*\.[a-z][a-z0-9]*(_[a-z0-9]+)*$' THEN

@@ -152,6 +152,8 @@ func (o Options) runtimeParams() map[string]string {
 	if o.Pooler {
 		return p
 	}
+	// a snapshot older than the row lock would see the world before it
+	p["default_transaction_isolation"] = "read committed"
 	for name, d := range map[string]time.Duration{
 		"statement_timeout":                   o.StatementTimeout,
 		"lock_timeout":                        o.LockTimeout,

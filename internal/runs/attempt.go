@@ -185,6 +185,10 @@ func (a *attempt) end(ctx context.Context, err error) {
 func (a *attempt) failOrRelease(ctx context.Context, err error) error {
 	f, class := failureOf(err)
 	f.Usage = a.usage
+	if class == Unavailable && f.Kind == "other" {
+		// the landing itself is refused for everybody: nobody pays for more until it is not
+		a.r.builderSaid(ctx, a.c.Claim, &BuildError{Class: Unavailable, Kind: f.Kind, Text: f.Text})
+	}
 	if class == Unavailable || (class == Transient && a.r.health.isPaused()) {
 		return a.release(ctx, f, time.Second)
 	}
@@ -248,7 +252,12 @@ func failureOf(err error) (Failure, BuildClass) {
 		// the database refused the frame itself: trying again cannot help
 		return Failure{Kind: KindInvalidFrame, Text: pg.Text(err, 300), Permanent: true}, Permanent
 	}
-	return Failure{Kind: "other", Text: pg.Text(err, 300)}, Transient
+	class := Transient
+	if pg.Class(err) == "42" {
+		// no right to write, or another schema than ours: nobody's matter is at fault
+		class = Unavailable
+	}
+	return Failure{Kind: "other", Text: pg.Text(err, 300)}, class
 }
 
 // safely turns a builder's panic into a failure of its attempt.

@@ -207,3 +207,31 @@ func TestOneTraceARun(t *testing.T) {
 		t.Errorf("request %s, run %s, fact %s, want %s", r.TraceParent, run, told, want)
 	}
 }
+
+// A worker without the right to write frames is nobody's matter's fault: claims go
+// back uncharged, and after the first nobody pays for another build.
+func TestNoRightToLandPausesInsteadOfParking(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec(t, db, `CREATE FUNCTION no_right() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	  RAISE EXCEPTION 'permission denied for table matter_frames' USING ERRCODE = '42501'; END $$`)
+	exec(t, db, `CREATE TRIGGER no_right BEFORE INSERT ON ops.matter_frames FOR EACH ROW EXECUTE FUNCTION no_right()`)
+	for range 5 {
+		demand(t, db, newKey(), 1)
+	}
+	o := runnerOptions()
+	o.Slots = 1
+	startRunner(t, db.Pool, builderFunc(func(context.Context, runs.Request) (runs.Frame, runs.Usage, error) {
+		return jsonFrame(`{}`), runs.Usage{}, nil
+	}), o)
+	eventually(t, "one build was handed back", func() bool {
+		return one[int](t, db, `SELECT count(*) FROM ops.matter_frame_runs WHERE outcome = 'released'`) == 1
+	})
+	exec(t, db, `DROP TRIGGER no_right ON ops.matter_frames`)
+	eventually(t, "all landed once the right was there", func() bool {
+		return one[int](t, db, `SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'idle'`) == 5
+	})
+	if n := one[int](t, db, `SELECT count(*) FROM ops.matter_frame_runs WHERE outcome NOT IN ('landed', 'released')`); n != 0 {
+		t.Errorf("%d runs were charged", n)
+	}
+}

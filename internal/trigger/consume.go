@@ -121,7 +121,7 @@ func (c *Consumer) handle(ctx context.Context, messages []nudge.Message) error {
 	c.trigger.metrics.received.Add(float64(len(messages)))
 	batch, malformed := c.decode(ctx, messages)
 	err := c.decide(ctx, batch)
-	if err != nil && !pg.IsTransient(err) && len(batch) > 1 {
+	if len(batch) > 1 && ofSomeFact(err) {
 		err = c.decideAlone(ctx, batch)
 	}
 	var done, back []nudge.Message

@@ -44,6 +44,9 @@ func (c *Consumer) decide(ctx context.Context, batch []*record) error {
 	var found map[rail.UUID]lookup
 	var all []judged
 	err := pg.InTx(ctx, c.trigger.pool, func(tx pgx.Tx) (err error) {
+		if err := lockTimeout(ctx, tx, len(batch)); err != nil {
+			return err
+		}
 		found, err = c.lookUp(ctx, tx, events(batch))
 		if err != nil {
 			return err
