@@ -37,7 +37,7 @@ func main() {
 	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "a shorter look at fewer idle matters (BENCH=quick)")
 	write := flag.String("write", "", "document to write the table into, between its markers")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile of the claim and landing cycles")
-	only := flag.String("only", "", "measure only these: demand,cycle,latency,idle,scale,busy,memory")
+	only := flag.String("only", "", "measure only these: demand,drain,cycle,latency,idle,scale,busy,memory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -60,7 +60,7 @@ func run(ctx context.Context, p plan, write, profile string) (err error) {
 		do   func(context.Context) error
 	}{
 		// what waits for the disk comes before what fills it
-		{"latency", b.latency}, {"cycle", profiled(profile, b.cycle)}, {"demand", b.demand},
+		{"latency", b.latency}, {"cycle", profiled(profile, b.cycle)}, {"demand", b.demand}, {"drain", b.drain},
 		{"scale", b.scale}, {"idle", b.idle}, {"busy", b.busy}, {"memory", b.memory},
 	} {
 		if !p.wants(m.name) {
