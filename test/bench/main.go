@@ -60,8 +60,14 @@ func run(ctx context.Context, p plan, write, profile string) (err error) {
 		do   func(context.Context) error
 	}{
 		// what waits for the disk comes before what fills it
-		{"latency", b.latency}, {"cycle", profiled(profile, b.cycle)}, {"demand", b.demand}, {"drain", b.drain},
-		{"scale", b.scale}, {"idle", b.idle}, {"busy", b.busy}, {"memory", b.memory},
+		{"latency", b.latency},
+		{"cycle", profiled(profile, b.cycle)},
+		{"demand", b.demand},
+		{"drain", b.drain},
+		{"scale", b.scale},
+		{"idle", b.idle},
+		{"busy", b.busy},
+		{"memory", b.memory},
 	} {
 		if !p.wants(m.name) {
 			continue

@@ -137,8 +137,10 @@ func array[T any](values []T, text func(T) string) string {
 // pgbench runs scripts for a while and returns transactions a second; how many they
 // were stays in transactionsByHand.
 func (b *bench) pgbench(ctx context.Context, db string, clients int, d time.Duration, define map[string]string, scripts ...string) (float64, error) {
-	args := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(b.cluster.Port), "-U", "postgres", "-n", "-M", "prepared",
-		"-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)), "-T", strconv.Itoa(max(1, int(d.Round(time.Second).Seconds())))}
+	args := []string{
+		"-h", "127.0.0.1", "-p", strconv.Itoa(b.cluster.Port), "-U", "postgres", "-n", "-M", "prepared",
+		"-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)), "-T", strconv.Itoa(max(1, int(d.Round(time.Second).Seconds()))),
+	}
 	for name, value := range define {
 		args = append(args, "-D", name+"="+value)
 	}
