@@ -82,7 +82,7 @@ func TestRotatedCredentialsFile(t *testing.T) {
 	write("[default]\naws_access_key_id = OLD\naws_secret_access_key = x\n")
 	fake, url := serve(t, awsfake.Options{})
 	p := fake.Provision(url, awsfake.Layout{})
-	sink, err := nudge.NewEventBridge(t.Context(), nudge.EventBridgeOptions{Bus: p.Bus, Endpoint: url, Timeout: 2 * time.Second})
+	sink, err := nudge.NewEventBridge(t.Context(), nudge.EventBridgeOptions{Bus: p.Bus, Endpoint: url, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

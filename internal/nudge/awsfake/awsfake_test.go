@@ -75,7 +75,7 @@ func send(t *testing.T, s *Server, body string) {
 
 func TestDelayVisibilityAndRetention(t *testing.T) {
 	t.Parallel()
-	s := withQueue(t, Options{}, map[string]string{"DelaySeconds": "10", "VisibilityTimeout": "20", "MessageRetentionPeriod": "60"})
+	s := withQueue(t, Options{}, map[string]string{"DelaySeconds": "10", "VisibilityTimeout": "40", "MessageRetentionPeriod": "120"})
 	send(t, s, "late")
 	ok(t, s, "AmazonSQS.SendMessage", in{"QueueUrl": queueURL, "MessageBody": "at once", "DelaySeconds": 0})
 	steps := []struct {
@@ -84,9 +84,9 @@ func TestDelayVisibilityAndRetention(t *testing.T) {
 	}{
 		{0, []string{"at once"}},
 		{11 * time.Second, []string{"late"}},
-		{8 * time.Second, nil},
-		{2 * time.Second, []string{"at once"}},
-		{45 * time.Second, nil}, // too old by now
+		{20 * time.Second, nil},
+		{11 * time.Second, []string{"at once"}},
+		{100 * time.Second, nil}, // too old by now
 	}
 	for i, step := range steps {
 		s.Advance(step.advance)
@@ -106,7 +106,7 @@ func TestVisibilityWakesALongPoll(t *testing.T) {
 	send(t, s, "x")
 	take(t, s, nil)
 	start := time.Now()
-	if got, _ := take(t, s, in{"WaitTimeSeconds": 10}); len(got) != 1 || time.Since(start) > 5*time.Second {
+	if got, _ := take(t, s, in{"WaitTimeSeconds": 20}); len(got) != 1 || time.Since(start) > 15*time.Second {
 		t.Errorf("received %q after %s", got, time.Since(start))
 	}
 }

@@ -186,7 +186,7 @@ func (r *Rig) Send(ctx context.Context, t *testing.T, body string) {
 // Bridge returns the sink over the rig's bus.
 func (r *Rig) Bridge(ctx context.Context, t *testing.T, change ...func(*nudge.EventBridgeOptions)) *nudge.EventBridge {
 	t.Helper()
-	opts := nudge.EventBridgeOptions{Bus: r.Bus, Source: r.Source, Queue: r.Queue, Endpoint: r.Endpoint, Timeout: 5 * time.Second}
+	opts := nudge.EventBridgeOptions{Bus: r.Bus, Source: r.Source, Queue: r.Queue, Endpoint: r.Endpoint, Timeout: 30 * time.Second}
 	for _, f := range change {
 		f(&opts)
 	}
@@ -200,7 +200,7 @@ func (r *Rig) Bridge(ctx context.Context, t *testing.T, change ...func(*nudge.Ev
 // Straight returns the sink over the rig's queue.
 func (r *Rig) Straight(ctx context.Context, t *testing.T, change ...func(*nudge.SQSOptions)) *nudge.SQS {
 	t.Helper()
-	opts := nudge.SQSOptions{Queue: r.Queue, Endpoint: r.Endpoint, Timeout: 5 * time.Second}
+	opts := nudge.SQSOptions{Queue: r.Queue, Endpoint: r.Endpoint, Timeout: 30 * time.Second}
 	for _, f := range change {
 		f(&opts)
 	}
@@ -214,7 +214,7 @@ func (r *Rig) Straight(ctx context.Context, t *testing.T, change ...func(*nudge.
 // Receiver returns the receiver of the rig's queue.
 func (r *Rig) Receiver(ctx context.Context, t *testing.T, change ...func(*nudge.QueueOptions)) *nudge.Queue {
 	t.Helper()
-	opts := nudge.QueueOptions{Queue: r.Queue, Bus: r.Bus, Source: r.Source, Endpoint: r.Endpoint, Timeout: 5 * time.Second}
+	opts := nudge.QueueOptions{Queue: r.Queue, Bus: r.Bus, Source: r.Source, Endpoint: r.Endpoint, Timeout: 30 * time.Second}
 	for _, f := range change {
 		f(&opts)
 	}
