@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"briefrail/internal/rail"
 )
@@ -28,21 +29,57 @@ type service struct {
 
 	mu     sync.Mutex
 	calls  []call
+	cut    int // calls whose connection went before they were answered
 	script func(ctx context.Context, w http.ResponseWriter, c call)
+	server *http.Server
+	end    context.CancelFunc
 }
 
 // serve starts a build service; a nil script answers at once.
 func serve(t testing.TB, script func(ctx context.Context, w http.ResponseWriter, c call)) *service {
 	t.Helper()
 	s := &service{script: script}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
-	// Requests in flight end with the test, whatever their script waits for.
-	ending, end := context.WithCancel(context.Background())
-	server.Config.BaseContext = func(net.Listener) context.Context { return ending }
-	server.Start()
-	t.Cleanup(func() { end(); server.CloseClientConnections(); server.Close() })
-	s.URL = server.URL
+	address, err := s.listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.URL = "http://" + address
+	t.Cleanup(s.die)
 	return s
+}
+
+// listen serves at an address until the service dies.
+func (s *service) listen(address string) (string, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return "", err
+	}
+	// Requests in flight end with the service, whatever their script waits for.
+	ending, end := context.WithCancel(context.Background())
+	server := &http.Server{Handler: http.HandlerFunc(s.handle), BaseContext: func(net.Listener) context.Context { return ending }}
+	s.mu.Lock()
+	s.server, s.end = server, end
+	s.mu.Unlock()
+	go func() { _ = server.Serve(l) }()
+	return l.Addr().String(), nil
+}
+
+// die is what kill -9 looks like from outside: nobody listens, and every connection
+// is cut in the middle of whatever it carried.
+func (s *service) die() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.server.Close()
+	s.end()
+}
+
+// revive has a service that died listen again where it did.
+func (s *service) revive(t testing.TB) {
+	address := strings.TrimPrefix(s.URL, "http://")
+	var err error
+	if !waitFor(t.Context(), 10*time.Second, func() bool { _, err = s.listen(address); return err == nil }) {
+		t.Errorf("the build service cannot listen again: %v", err)
+	}
 }
 
 func (s *service) handle(w http.ResponseWriter, r *http.Request) {
@@ -60,6 +97,11 @@ func (s *service) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	script(r.Context(), w, c)
+	if r.Context().Err() != nil {
+		s.mu.Lock()
+		s.cut++
+		s.mu.Unlock()
+	}
 }
 
 // answer writes a frame that says by whom it was built.
@@ -79,6 +121,14 @@ func (s *service) seen() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]call(nil), s.calls...)
+}
+
+// repeatable is how many calls may have come twice: net/http repeats a request, with
+// its Idempotency-Key, that a kept connection has lost.
+func (s *service) repeatable() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cut
 }
 
 func (s *service) count() int {

@@ -49,6 +49,9 @@ func TestBuilderAtFaultIsPaused(t *testing.T) {
 				code, body := w.probe("/readyz?verbose")
 				return code == http.StatusServiceUnavailable && strings.Contains(body, "[-] builder: paused until")
 			})
+			eventually(t, 5*time.Second, "what was under way is back", func() bool {
+				return peek[int](t.Context(), db.Pool, `SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'running'`) == 0
+			})
 			builder.follow(func(ctx context.Context, w http.ResponseWriter, _ call) {
 				if probing.Add(1) > 1 {
 					together.Add(1)
