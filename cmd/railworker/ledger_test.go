@@ -130,6 +130,10 @@ func assertSound(t testing.TB, db pg.DB) {
 // assertCurrent is assertSound where nothing may be parked either.
 func assertCurrent(t testing.TB, db pg.DB) {
 	t.Helper()
+	// the last landing's own fact may still wait for an idle trigger
+	eventually(t, 30*time.Second, "every fact is decided", func() bool {
+		return one[int](t, db, `SELECT count(*) FROM ops.outbox_undecided`) == 0
+	})
 	assertSound(t, db)
 	if n := one[int](t, db, `SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status <> 'idle'`); n != 0 {
 		t.Errorf("%d matters are not current", n)

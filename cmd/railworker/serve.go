@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
 	"briefrail/cmd/internal/daemon"
 	"briefrail/internal/config"
+	"briefrail/internal/pg"
 )
 
 // start assembles the worker and runs it until ctx ends.
@@ -26,6 +28,9 @@ func start(ctx context.Context, p daemon.Program, cfg *config.Config) error {
 func (w *worker) work(ctx context.Context, log *slog.Logger) error {
 	if err := w.pools.AwaitSchema(ctx, w.loops, log); err != nil {
 		return err
+	}
+	if err := w.trigger.Probe(ctx); err != nil && !pg.IsTransient(err) {
+		return fmt.Errorf("%w: %s: write a condition over m.firm_id and m.matter_id that this database takes", config.ErrInvalid, pg.Text(err, 300))
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, w.admin.Drain)
