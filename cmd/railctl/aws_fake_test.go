@@ -20,9 +20,7 @@ func TestAWSFake(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, []string{"aws-fake", "--listen", "127.0.0.1:0", "--drop", "0.25"}, nil, nil, in, io.Discard)
-		if err := in.Close(); err != nil {
-			t.Fatal(err)
-		}
+		_ = in.Close() // a pipe's end never fails to close
 	}()
 	env := map[string]string{}
 	lines := bufio.NewScanner(out)
