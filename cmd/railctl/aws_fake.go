@@ -85,7 +85,7 @@ func fakeEnvironment(url string, p awsfake.Places) []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + url, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=nobody", "AWS_SECRET_ACCESS_KEY=nothing",
 		"AWS_EC2_METADATA_DISABLED=true",
-		"RAIL_RELAY_SINKS=eventbridge", "RAIL_RELAY_EVENT_BUS=" + p.Bus, "RAIL_RELAY_QUEUE_URL=" + p.Queue,
+		"RAIL_RELAY_SINKS=[eventbridge]", "RAIL_RELAY_EVENT_BUS=" + p.Bus, "RAIL_RELAY_QUEUE_URL=" + p.Queue,
 		"RAIL_TRIGGER_SOURCE=sqs", "RAIL_TRIGGER_QUEUE_URL=" + p.Queue,
 	}
 }

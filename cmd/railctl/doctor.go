@@ -11,7 +11,9 @@ import (
 )
 
 const doctorHelp = `Look at the database, and at how the rail lives in it: what would make it slow, unsafe
-or silent, with what to do. The settings it judges by are those that railctl sees: give
+or silent, with what to do. Where nudges travel over AWS (trigger.source sqs, or a sink
+in relay.sinks) it looks along their way too: bus, rule, target, the queue with its policy
+and redrive, and both dead-letter queues. The settings it judges by are those that railctl sees: give
 it the configuration of the workers. Exit code 6 when something failed; 1 when
 something could not be looked at.`
 
@@ -19,12 +21,12 @@ func (a *app) doctorVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Look for what makes the rail slow, unsafe or silent", Long: doctorHelp, Args: cobra.NoArgs,
 		RunE: a.withDB(func(ctx context.Context, s *session, _ []string) error {
-			w := s.working("looking")
+			defer s.working("looking").end()
 			found, err := audit.Doctor(ctx, s.pool, doctorOptions(s.cfg))
-			w.end()
 			if err != nil {
 				return err
 			}
+			found = append(found, diagnoseWay(ctx, s.cfg)...)
 			if err := s.showDiagnoses(found); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"briefrail/internal/nudge/awsfake"
 	"briefrail/internal/rail"
 )
 
@@ -19,6 +20,7 @@ func mutations(r *rig) [][]string {
 	r.fact(idle, "document.renamed")
 	r.decide()
 	r.parkFact()
+	newWay(r, awsfake.Layout{})
 	return [][]string{
 		{"matter", "demand", idle.String()},
 		{"matter", "demand", "--all", "--yes"},
@@ -35,6 +37,7 @@ func mutations(r *rig) [][]string {
 		{"outbox", "publishing", "required", "--yes"},
 		{"outbox", "replay", r.parkFact().String()},
 		{"outbox", "replay", "--all-parked", "--yes"},
+		{"dlq", "redrive", "--yes"},
 		{"epoch", "bump", "--since", "1h", "--yes"},
 	}
 }
@@ -108,7 +111,9 @@ func TestActorIsThePersonByDefault(t *testing.T) {
 func TestFarReachingChangesWantAYes(t *testing.T) {
 	r := newRig(t)
 	k := r.one()
+	newWay(r, awsfake.Layout{})
 	for _, args := range [][]string{
+		{"dlq", "redrive"},
 		{"matter", "purge", k.String()},
 		{"matter", "demand", "--all"},
 		{"matter", "park", "--all"},

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"briefrail/internal/nudge/awsfake"
 )
 
 // Scripts rely on railctl/1: no field goes, none changes its type. A field that is
@@ -54,6 +56,8 @@ func everyKind(r *rig) [][]string {
 	r.ok("matter", "park", parked.String(), "--reason", "x")
 	r.handBack(queued)
 	r.ok("dispatch", "pause", queued.Firm.String(), "--reason", "x")
+	w := newWay(r, awsfake.Layout{Receives: 1})
+	w.bury("not a nudge", unknownNudge())
 	dry := []string{"--dry-run"}
 	return [][]string{
 		{"status"},
@@ -78,6 +82,9 @@ func everyKind(r *rig) [][]string {
 		{"outbox", "drain", "--received", "--timeout", "1ms"},
 		{"outbox", "parked"},
 		append([]string{"outbox", "replay", r.parkFact().String()}, dry...),
+		{"dlq", "list"},
+		append([]string{"dlq", "redrive"}, dry...),
+		{"dlq", "redrive", "--yes", "--reason", "x"},
 		append([]string{"outbox", "redecide", "--verdict", "ignored", "--since", "1h", "--all"}, dry...),
 		append([]string{"epoch", "bump", "--since", "1h"}, dry...),
 		{"audit", "list"},

@@ -76,6 +76,7 @@ func checkups() []checkup {
 		{"dispatch_pauses", pausesHeld},
 		{"canary", canaryLanded},
 		{"publishing", publishing},
+		{"relays", relaysAlive},
 	}
 }
 
