@@ -66,10 +66,14 @@ func (s *session) redrive(ctx context.Context, d *nudge.DeadLetters, f redriveFl
 	if f.dryRun {
 		return s.showRedriven(out)
 	}
+	before, err := latest(ctx, d)
+	if err != nil {
+		return err
+	}
 	if err := s.startRedrive(ctx, d, f, act, out); err != nil {
 		return err
 	}
-	err = s.awaitRedrive(ctx, d, f.timeout, &out)
+	err = s.awaitRedrive(ctx, d, before.Started, f.timeout, &out)
 	if shown := s.showRedriven(out); err == nil {
 		err = shown
 	}
@@ -94,18 +98,27 @@ func (s *session) startRedrive(ctx context.Context, d *nudge.DeadLetters, f redr
 	return fmt.Errorf("the redrive of %s was not started, as far as is known: %w", out.Queue, err)
 }
 
-// awaitRedrive looks at the latest move until it has ended.
-func (s *session) awaitRedrive(ctx context.Context, d *nudge.DeadLetters, timeout time.Duration, out *redriven) error {
+// latest returns the latest move, a zero one where there was none.
+func latest(ctx context.Context, d *nudge.DeadLetters) (nudge.Move, error) {
+	moves, err := d.Moves(ctx)
+	if err != nil || len(moves) == 0 {
+		return nudge.Move{}, err
+	}
+	return moves[0], nil
+}
+
+// awaitRedrive looks at the latest move until it has ended. The list may be late, so
+// a move that started no later than before is not ours.
+func (s *session) awaitRedrive(ctx context.Context, d *nudge.DeadLetters, before time.Time, timeout time.Duration, out *redriven) error {
 	w := s.working("redriving")
 	defer w.end()
 	end := time.Now().Add(timeout)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		moves, err := d.Moves(ctx)
+		m, err := latest(ctx, d)
 		if err != nil {
 			return fmt.Errorf("the move goes on, how far is not known: %w", err)
 		}
-		if len(moves) > 0 {
-			m := moves[0]
+		if m.Started.After(before) {
 			out.Moved, out.Status = m.Moved, m.Status
 			switch m.Status {
 			case "COMPLETED":

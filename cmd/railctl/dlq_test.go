@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -93,6 +94,34 @@ func TestRedrive(t *testing.T) {
 	const sql = `SELECT action || ' ' || reason || ' ' || (details->>'letters') || ' ' || (details->>'per_second') || ' ' || (target = $1) FROM ops.audit_log`
 	if got := value[string](r, sql, w.places.DeadLetters); got != "dlq.redrive mended 2 50 true" {
 		t.Errorf("audit row %q", got)
+	}
+}
+
+// An earlier move that has ended is not taken for the one that was just asked for.
+func TestRedriveWaitsForItsOwnMove(t *testing.T) {
+	t.Parallel()
+	w := newWay(&rig{t: t}, awsfake.Layout{Receives: 1})
+	w.bury("x")
+	q, err := nudge.NewQueue(t.Context(), nudge.QueueOptions{Queue: w.places.Queue, Endpoint: w.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := q.DeadLetters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Redrive(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	m, err := latest(t.Context(), d)
+	if err != nil || m.Status != "COMPLETED" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	var out redriven
+	s := &session{app: &app{stderr: &bytes.Buffer{}}}
+	err = s.awaitRedrive(t.Context(), d, m.Started, time.Millisecond, &out)
+	if code := s.code(t.Context(), err); code != exitTimeout || out.Moved != 0 {
+		t.Errorf("exit %d, %+v: %v", code, out, err)
 	}
 }
 
