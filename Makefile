@@ -41,6 +41,11 @@ test: need-go ## all tests, with the race detector, on a real PostgreSQL; TESTFL
 test-kumo: need-go ## the wire check on an emulator that nobody here wrote; listens on 127.0.0.1:4566
 	cd test/kumo && $(GO) test -count=1 ./...
 
+test-full: need-go ## the long campaigns at full size; writes docs/evidence/test-full.md
+	@scripts/need-postgres
+	@scripts/need-cc
+	scripts/test-full
+
 check: fmt-check lint vuln generated test ## every gate: format, lint, vulnerabilities, generated files, tests
 
 bench: need-go ## figures beside pgbench on the same throwaway server, under 6 minutes; BENCH=quick for a shorter look; ARGS='-write docs/PERFORMANCE.md'
