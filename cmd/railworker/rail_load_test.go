@@ -36,7 +36,7 @@ func TestWholeRailSurvivesChaosAndKills(t *testing.T) {
 	loaded := time.Since(begun)
 	close(done)
 	fleet.Wait()
-	awaitQuiet(t, r.db.Pool, time.Minute)
+	awaitQuiet(t, r.db.Pool, 5*time.Minute)
 	r.awaitPublished(t)
 	r.awaitEmptyQueue(t)
 	for _, w := range living {
@@ -62,7 +62,7 @@ func TestEveryNudgeIsLost(t *testing.T) {
 	r.startRelay(t)
 	r.startWorker(t)
 	r.tellOfMatters(t, 4, newKeys(2, 10)...)
-	awaitQuiet(t, r.db.Pool, 30*time.Second)
+	awaitQuiet(t, r.db.Pool, 2*time.Minute)
 	r.awaitPublished(t)
 	r.assertDelivered(t)
 	if s := r.Stats(); s.Arrived != 0 || s.Dropped < 40 {
@@ -85,7 +85,7 @@ func TestStopWithMessagesInHand(t *testing.T) {
 	w, keys := r.startWorker(t), newKeys(2, 10)
 	relay := r.startRelay(t)
 	r.tellOfMatters(t, 1, keys[0])
-	awaitQuiet(t, r.db.Pool, 30*time.Second)
+	awaitQuiet(t, r.db.Pool, 2*time.Minute)
 	r.awaitEmptyQueue(t)
 
 	tx, err := r.db.Pool.Begin(t.Context())
@@ -96,7 +96,7 @@ func TestStopWithMessagesInHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.tellOfMatters(t, 1, keys...)
-	eventually(t, 20*time.Second, "it has messages in hand", func() bool {
+	eventually(t, time.Minute, "it has messages in hand", func() bool {
 		_, inFlight, _ := r.Depth("brief")
 		return inFlight > 0 && peek[bool](t.Context(), r.db.Pool, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name LIKE 'railworker%' AND wait_event_type = 'Lock')`)
@@ -114,7 +114,7 @@ func TestStopWithMessagesInHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.startWorker(t)
-	awaitQuiet(t, r.db.Pool, 30*time.Second)
+	awaitQuiet(t, r.db.Pool, 2*time.Minute)
 	r.awaitPublished(t)
 	r.awaitEmptyQueue(t)
 	r.assertDelivered(t)

@@ -119,7 +119,7 @@ func (r *wholeRail) killer(t *testing.T, until <-chan struct{}, every time.Durat
 // awaitPublished waits until every fact is marked as published.
 func (r *wholeRail) awaitPublished(t *testing.T) {
 	t.Helper()
-	eventually(t, 30*time.Second, "every fact is published", func() bool {
+	eventually(t, 3*time.Minute, "every fact is published", func() bool {
 		return one[int](t, r.db.Pool, `SELECT count(*) FROM ops.domain_event_outbox WHERE published_at IS NULL`) == 0
 	})
 }
@@ -127,7 +127,7 @@ func (r *wholeRail) awaitPublished(t *testing.T) {
 // awaitEmptyQueue waits until every message is deleted or buried.
 func (r *wholeRail) awaitEmptyQueue(t *testing.T) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the queue is empty", func() bool {
+	eventually(t, 3*time.Minute, "the queue is empty", func() bool {
 		visible, inFlight, delayed := r.Depth("brief")
 		return visible+inFlight+delayed == 0
 	})
