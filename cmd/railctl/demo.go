@@ -15,14 +15,19 @@ import (
 )
 
 const demoAbout = `Starts a PostgreSQL that is thrown away at the end, two workers and a build service,
-and shows with them what the rail promises:
+and between them a relay with a bus and a queue, both fakes inside this program. It
+shows with them what the rail promises:
 
-  1  documents land together: as many facts, one job, one frame
+  1  documents land together: as many facts, one job, one frame; and their nudges
   2  two people ask during one build: no second build beside it, one follow-up
   3  a worker hangs, loses its job to another, wakes up and writes: refused
+  4  every nudge is lost: the outbox is swept, and the Brief is current all the same
 
-Everything it shows is read from the rows. It ends all it started. The exit code is
-0 only when everything held. It needs no configuration and touches no other database.`
+With --source ledger there is no relay, no bus and no scene 4: PostgreSQL alone.
+
+Everything it shows is read from the rows, the programs' own metrics and the fake's
+counts. It ends all it started. The exit code is 0 only when everything held. It needs
+no configuration, and touches no other database and nobody's AWS account.`
 
 // demoOptions are the flags of the demo.
 type demoOptions struct {
@@ -30,7 +35,13 @@ type demoOptions struct {
 	keep    bool
 	plain   bool
 	workers int
+	source  string // of the workers' facts
 }
+
+const (
+	demoBus    = "bus"    // nudges over the fake bus and queue
+	demoLedger = "ledger" // the outbox alone
+)
 
 // The pace of the demo: slow enough to watch, short enough to be done soon.
 const (
@@ -52,6 +63,7 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "stay up afterwards, to look around, until Ctrl-C")
 	cmd.Flags().BoolVar(&o.plain, "plain", false, "print changes as lines, as into a pipe; no colour")
 	cmd.Flags().IntVar(&o.workers, "workers", 2, "workers to start, 2 to 9")
+	cmd.Flags().StringVar(&o.source, "source", demoBus, "where workers hear of facts: `bus`, a fake one with relay and queue, or ledger, PostgreSQL alone")
 	return cmd
 }
 
@@ -74,6 +86,9 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	if o.workers < 2 || o.workers > maxWorkers {
 		return fail(exitUsage, "--workers %d: the story needs 2 to %d", o.workers, maxWorkers)
 	}
+	if o.source != demoBus && o.source != demoLedger {
+		return fail(exitUsage, "--source %q: it is %s or %s", o.source, demoBus, demoLedger)
+	}
 	// A terminal that is closed and a pipe that breaks end it as Ctrl-C does: in order.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
@@ -94,7 +109,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 
 func (d *demo) perform(ctx context.Context) (err error) {
 	begun := time.Now()
-	programs, err := findPrograms()
+	programs, err := findPrograms(d.opts.source)
 	if err != nil {
 		return err
 	}
@@ -102,7 +117,7 @@ func (d *demo) perform(ctx context.Context) (err error) {
 	if d.docs, err = d.readDocuments(ctx); err != nil {
 		return err
 	}
-	if d.stage, err = raise(ctx, programs, d.opts.workers, d.screen); err != nil {
+	if d.stage, err = raise(ctx, programs, d.opts, d.screen); err != nil {
 		return err
 	}
 	defer func() {
@@ -122,7 +137,11 @@ func (d *demo) perform(ctx context.Context) (err error) {
 }
 
 func (d *demo) scenes(ctx context.Context) error {
-	for _, scene := range []func(context.Context) error{d.together, d.twoPeople, d.zombie, d.sum} {
+	scenes := []func(context.Context) error{d.together, d.twoPeople, d.zombie}
+	if d.stage.bus != nil {
+		scenes = append(scenes, d.lostNudges)
+	}
+	for _, scene := range append(scenes, d.sum) {
 		if err := scene(ctx); err != nil {
 			return err
 		}
@@ -131,6 +150,14 @@ func (d *demo) scenes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// parts is how many numbered scenes there are.
+func (d *demo) parts() int {
+	if d.stage.bus != nil {
+		return 4
+	}
+	return 3
 }
 
 // verdict tells the end of it, and is an error unless everything held.
@@ -155,6 +182,10 @@ func (d *demo) lookAround(ctx context.Context) {
 	s.line("    %s explain %s", d.stage.programs["railctl"], d.key)
 	for _, w := range d.stage.workers {
 		s.line("  curl http://%s/metrics    (worker %s)", w.listen, w.name)
+	}
+	if b := d.stage.bus; b != nil {
+		s.line("  curl http://%s/metrics    (relay)", d.stage.relay.listen)
+		s.line("  curl %s/_fake/stats", b.url)
 	}
 	s.line("  less %s/*.log", d.stage.dir)
 	s.line("")

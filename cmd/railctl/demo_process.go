@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,7 +31,7 @@ type process struct {
 }
 
 // newProcess starts a program. Settings of the person's own shell must not reach
-// it: they may name another database. last is the signal that it gets when the demo
+// it: they may name another database, or an account at AWS. last is the signal that it gets when the demo
 // is killed.
 func newProcess(name, path, log string, last syscall.Signal, args, settings []string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -49,7 +50,7 @@ func newProcess(name, path, log string, last syscall.Signal, args, settings []st
 
 func cleanEnv(environ []string) (out []string) {
 	for _, kv := range environ {
-		if !strings.HasPrefix(kv, "RAIL_") && !strings.HasPrefix(kv, "BRIEF_") && !strings.HasPrefix(kv, "PG") {
+		if !slices.ContainsFunc([]string{"RAIL_", "BRIEF_", "PG", "AWS_"}, func(p string) bool { return strings.HasPrefix(kv, p) }) {
 			out = append(out, kv)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 // together is scene 1: several documents, one Brief.
 func (d *demo) together(ctx context.Context) error {
 	s := d.screen
-	s.title("1 of 3  Documents land together: one Brief")
-	s.tell("Each document is stored in one transaction with its fact, a row that says “document.uploaded”. " +
-		"Nobody asks for a Brief: the workers read the facts, and keep one job row for the matter, shown here. " +
-		"Its numbers are generations: each demand takes the next one, and so does each claim of a worker.")
+	s.title("1 of %d  Documents land together: one Brief", d.parts())
+	s.tell("Each document is stored in one transaction with its fact, a row that says “document.uploaded”. "+
+		"Nobody asks for a Brief: %s, and keep one job row for the matter, shown here. "+
+		"Its numbers are generations: each demand takes the next one, and so does each claim of a worker.", d.wayOfFacts())
 	s.head()
 	if err := d.storeDocuments(ctx); err != nil {
 		return err
@@ -35,7 +35,18 @@ func (d *demo) together(ctx context.Context) error {
 		return err
 	}
 	d.checkTogether(h)
-	return d.showBrief(ctx)
+	if err := d.showBrief(ctx); err != nil || d.stage.bus == nil {
+		return err
+	}
+	return d.showNudges(ctx)
+}
+
+// wayOfFacts is how the workers come to know of a fact.
+func (d *demo) wayOfFacts() string {
+	if d.stage.bus == nil {
+		return "the workers read the facts"
+	}
+	return "a relay sends each fact's ids, a nudge, over the bus into a queue; the workers look the fact up in the outbox"
 }
 
 // storeDocuments lands all of them, each with its fact, within a second where there
@@ -97,7 +108,7 @@ func (d *demo) twoPeople(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.title("2 of 3  Two people ask during one build")
+	s.title("2 of %d  Two people ask during one build", d.parts())
 	s.tell("The second question comes while the answer to the first is being built, so that answer may miss what " +
 		"the second person knows. It must not start a second build beside the first, and must not be forgotten.")
 	if err := d.firstPerson(ctx); err != nil {

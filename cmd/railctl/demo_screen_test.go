@@ -122,7 +122,7 @@ func TestListenAddress(t *testing.T) {
 
 func TestCleanEnv(t *testing.T) {
 	t.Parallel()
-	got := cleanEnv([]string{"PATH=/bin", "RAIL_X=1", "BRIEF_Y=2", "PGHOST=far", "RAILS=on"})
+	got := cleanEnv([]string{"PATH=/bin", "RAIL_X=1", "BRIEF_Y=2", "PGHOST=far", "AWS_PROFILE=theirs", "RAILS=on"})
 	if diff := cmp.Diff([]string{"PATH=/bin", "RAILS=on"}, got); diff != "" {
 		t.Error(diff)
 	}

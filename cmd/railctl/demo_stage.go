@@ -25,18 +25,24 @@ type stage struct {
 	programs map[string]string // path of each
 	pool     *pgxpool.Pool
 	database func(context.Context) error // ends the server; nil before it runs
+	bus      *demoWay                    // nil with source ledger
+	relay    *process                    // beside a bus
 	builder  *process
 	workers  []*process
 }
 
 // findPrograms looks for the others beside this one, so that all are of one build.
-func findPrograms() (map[string]string, error) {
+func findPrograms(source string) (map[string]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the programs: %w", err)
 	}
 	found := map[string]string{"railctl": self}
-	for _, name := range []string{"railworker", "brief-builder"} {
+	others := []string{"railworker", "brief-builder"}
+	if source == demoBus {
+		others = append(others, "outbox-relay")
+	}
+	for _, name := range others {
 		found[name] = filepath.Join(filepath.Dir(self), name)
 		if info, err := os.Stat(found[name]); err != nil || info.IsDir() {
 			return nil, fail(exitUsage, "%s is not beside railctl in %s: make build puts all programs into bin/, and make demo starts from there",
@@ -47,16 +53,16 @@ func findPrograms() (map[string]string, error) {
 }
 
 // raise starts everything. What had been started is ended when the rest fails.
-func raise(ctx context.Context, programs map[string]string, workers int, s *screen) (*stage, error) {
+func raise(ctx context.Context, programs map[string]string, o demoOptions, s *screen) (*stage, error) {
 	st := &stage{programs: programs}
-	if err := st.build(ctx, workers, s); err != nil {
+	if err := st.build(ctx, o, s); err != nil {
 		s.clear()
 		return nil, errors.Join(st.withLogs(ctx, err), st.strike())
 	}
 	return st, nil
 }
 
-func (st *stage) build(ctx context.Context, workers int, s *screen) (err error) {
+func (st *stage) build(ctx context.Context, o demoOptions, s *screen) (err error) {
 	if st.dir, err = os.MkdirTemp("", "briefrail-demo-"); err != nil {
 		return fmt.Errorf("folder of the demo: %w", err)
 	}
@@ -66,7 +72,12 @@ func (st *stage) build(ctx context.Context, workers int, s *screen) (err error) 
 	if err := st.migrate(ctx, s); err != nil {
 		return err
 	}
-	return st.startProcesses(ctx, workers, s)
+	if o.source == demoBus {
+		if err := st.startBus(ctx, s); err != nil {
+			return err
+		}
+	}
+	return st.startProcesses(ctx, o.workers, s)
 }
 
 func (st *stage) startDatabase(ctx context.Context, s *screen) error {
@@ -132,6 +143,9 @@ func (st *stage) startProcesses(ctx context.Context, workers int, s *screen) (er
 		st.workers = append(st.workers, w)
 		names[i] = fmt.Sprintf("worker %s (process %d)", w.name, w.pid())
 	}
+	if st.relay != nil {
+		names = append(names, fmt.Sprintf("relay (process %d)", st.relay.pid()))
+	}
 	s.fact("programs", "%s, build service (process %d)", strings.Join(names, ", "), st.builder.pid())
 	s.fact("pace", "a build takes %d s; a worker that is silent for %d s loses its job",
 		int(demoBuild.Seconds()), int(demoLease.Seconds()))
@@ -140,18 +154,22 @@ func (st *stage) startProcesses(ctx context.Context, workers int, s *screen) (er
 
 // workerEnv is the configuration of one worker: the defaults, but faster.
 func (st *stage) workerEnv(name string) []string {
-	return []string{
+	env := []string{
 		"RAIL_DATABASE_URL=" + st.dsn, "RAIL_BUILDER_HTTP_URL=http://" + st.builder.listen + "/v1/build",
 		"RAIL_WORKER_NAME=" + name, "RAIL_WORKER_SLOTS=4", "RAIL_WORKER_STOP_GRACE=1s", "RAIL_ADMIN_LISTEN=127.0.0.1:0",
 		"RAIL_LEASE_DURATION=" + demoLease.String(), "RAIL_SETTLE_QUIET=" + demoSettle.String(), "RAIL_SWEEP_EVERY=300ms",
 		"RAIL_RETRY_BACKOFF=500ms", "RAIL_POLL_MAX_IDLE=100ms", "RAIL_CANARY_EVERY=off", "RAIL_LOG_FORMAT=json",
 	}
+	if st.bus == nil {
+		return env
+	}
+	return append(env, st.bus.workerEnv()...)
 }
 
 // start runs one program with its log in the demo's folder and waits until it is
 // ready.
 func (st *stage) start(ctx context.Context, name, program string, args []string, settings ...string) (*process, error) {
-	log := filepath.Join(st.dir, strings.TrimSuffix(program+"-"+name, "-build service")+".log")
+	log := filepath.Join(st.dir, strings.TrimSuffix(strings.TrimSuffix(program+"-"+name, "-build service"), "-relay")+".log")
 	p, err := newProcess(name, st.programs[program], log, syscall.SIGKILL, args, settings)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
@@ -172,11 +190,13 @@ func (st *stage) died() error {
 	return nil
 }
 
-func (st *stage) processes() []*process {
-	if st.builder == nil {
-		return st.workers
+func (st *stage) processes() (all []*process) {
+	for _, p := range []*process{st.relay, st.builder} {
+		if p != nil {
+			all = append(all, p)
+		}
 	}
-	return append([]*process{st.builder}, st.workers...)
+	return append(all, st.workers...)
 }
 
 // withLogs adds the last lines of every log to an error: the folder goes away.
@@ -201,6 +221,9 @@ func (st *stage) strike() error {
 		all.Go(p.stop)
 	}
 	errs := []error{all.Wait()}
+	if st.bus != nil {
+		st.bus.end()
+	}
 	if st.pool != nil {
 		st.pool.Close()
 	}

@@ -22,8 +22,10 @@ import (
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	bin := buildPrograms(t)
-	t.Run("samples", func(t *testing.T) { t.Parallel(); testDemoSamples(t, bin) })
+	t.Run("bus", func(t *testing.T) { t.Parallel(); testDemoBus(t, bin) })
+	t.Run("ledger", func(t *testing.T) { t.Parallel(); testDemoLedger(t, bin) })
 	t.Run("real case", func(t *testing.T) { t.Parallel(); testDemoRealCase(t, bin) })
+	t.Run("source unknown", func(t *testing.T) { t.Parallel(); testDemoUnknownSource(t, bin) })
 	t.Run("programs missing", func(t *testing.T) { t.Parallel(); testDemoAlone(t, bin) })
 	t.Run("interrupted", func(t *testing.T) { t.Parallel(); testDemoInterrupted(t, bin) })
 	t.Run("killed", func(t *testing.T) { t.Parallel(); testDemoKilled(t, bin) })
@@ -35,7 +37,7 @@ func buildPrograms(t *testing.T) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", bin+"/",
-		"briefrail/cmd/railctl", "briefrail/cmd/railworker", "briefrail/cmd/brief-builder")
+		"briefrail/cmd/railctl", "briefrail/cmd/railworker", "briefrail/cmd/outbox-relay", "briefrail/cmd/brief-builder")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -56,7 +58,8 @@ func demoCmd(t *testing.T, ctx context.Context, railctl string, args ...string) 
 		t.Fatal(err)
 	}
 	cmd = exec.CommandContext(ctx, railctl, append([]string{"demo", "--plain"}, args...)...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "RAIL_LEASE=nonsense", "RAIL_DATABASE_URL=postgres://nowhere.invalid/", "BRIEF_DELAY=nonsense")
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "RAIL_LEASE=nonsense", "RAIL_DATABASE_URL=postgres://nowhere.invalid/", "BRIEF_DELAY=nonsense",
+		"AWS_PROFILE=nobody-has-this", "AWS_ENDPOINT_URL_SQS=http://nowhere.invalid/", "AWS_ENDPOINT_URL_EVENTBRIDGE=http://nowhere.invalid/")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	return cmd, tmp
@@ -100,18 +103,46 @@ func wantLines(t *testing.T, out string, patterns ...string) {
 	}
 }
 
-func testDemoSamples(t *testing.T, bin string) {
-	out, code := playDemo(t, filepath.Join(bin, "railctl"))
-	if code != exitOK {
-		t.Errorf("exit %d", code)
-	}
-	wantLines(t, out,
+// storyOfBoth is what holds whatever tells the workers of facts.
+func storyOfBoth() []string {
+	return []string{
 		`✓ 3 facts for 3 documents`, `✓ 3 receipts: `, `✓ 1 build, which served 3 demands`, `✓ 1 frame: `,
 		`✓ (\d+) of \d+ quotes stand word for word`, `Halden Dairy Cooperative, claimant \S+, page 1 “`,
 		`✓ the second question became a mark`, `✓ 2 builds: the one that was running, and exactly one follow-up`, `never two at a time`,
 		`freezes in mid-build`, `[A-Z] 10 1 expired \S+ refused \d`, `✓ worker [A-Z] landed with the next token: 11 after 10`,
-		`rail_fence_rejections_total went from 0 to 1`, `✓ 5 builds: 4 landed, 1 expired; 4 frames`, `✓ (\d+) of \d+ invariants`, `All \d+ checks held`,
-	)
+		`rail_fence_rejections_total went from 0 to 1`, `✓ (\d+) of \d+ invariants`, `All \d+ checks held`,
+	}
+}
+
+// testDemoLedger: PostgreSQL alone.
+func testDemoLedger(t *testing.T, bin string) {
+	out, code := playDemo(t, filepath.Join(bin, "railctl"), "--source", "ledger")
+	if code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+	wantLines(t, out, append(storyOfBoth(), `3 of 3 The zombie`, `✓ 5 builds: 4 landed, 1 expired; 4 frames`)...)
+	if strings.Contains(out, "relay") || strings.Contains(out, "nudge") {
+		t.Errorf("a bus where there is none:\n%s", out)
+	}
+	wantNarrow(t, out)
+}
+
+// testDemoBus: the whole rail, and the same with every nudge lost.
+func testDemoBus(t *testing.T, bin string) {
+	out, code := playDemo(t, filepath.Join(bin, "railctl"))
+	if code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+	wantLines(t, out, append(storyOfBoth(),
+		`✓ 4 facts, the landing's own among them: 4 published by the relay`, `✓ \d+ nudges received by the workers: [1-4] of the facts decided by their nudge`,
+		`in the queue \{ "v": 1, "event_id": "[0-9a-f-]{36}"`, `✓ the nudge names a fact by its ids and holds nothing else`,
+		`4 of 4 Every nudge is lost`, `✓ 2 facts, 2 published by the relay; \d+ nudges lost by the bus ✓ 0 nudges received by the workers`,
+		`✓ 2 receipts: the sweep took each fact once it was 3 s old`, `✓ 1 build, 1 frame ✓ the Brief is current`, `✓ 6 builds: 5 landed, 1 expired; 5 frames`)...)
+	wantNarrow(t, out)
+}
+
+func wantNarrow(t *testing.T, out string) {
+	t.Helper()
 	for line := range strings.Lines(out) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
 			t.Errorf("a line of %d characters: %s", n, line)
@@ -137,6 +168,13 @@ func testDemoRealCase(t *testing.T, bin string) {
 	quotes := regexp.MustCompile(`✓ (\d+) of (\d+) quotes`).FindStringSubmatch(out)
 	if quotes == nil || quotes[1] != quotes[2] {
 		t.Errorf("quotes: %q", quotes)
+	}
+}
+
+func testDemoUnknownSource(t *testing.T, bin string) {
+	out, code := playDemo(t, filepath.Join(bin, "railctl"), "--source", "kafka")
+	if code != exitUsage || !strings.Contains(out, "bus or ledger") {
+		t.Errorf("exit %d: %s", code, out)
 	}
 }
 
@@ -181,7 +219,7 @@ func beginDemo(t *testing.T, bin string) (cmd *exec.Cmd, tmp string, rest io.Rea
 		pid, _ := strconv.Atoi(m[1])
 		pids = append(pids, pid)
 	}
-	if len(pids) != 3 {
+	if len(pids) != 4 {
 		t.Errorf("processes %v told in:\n%s", pids, told.String())
 	}
 	return cmd, tmp, lines, pids

@@ -24,7 +24,7 @@ type overtaken struct {
 // row.
 func (d *demo) zombie(ctx context.Context) error {
 	s := d.screen
-	s.title("3 of 3  The zombie: a worker that hangs and comes back")
+	s.title("3 of %d  The zombie: a worker that hangs and comes back", d.parts())
 	s.tell("Whether a silent worker is dead or slow cannot be seen from outside, so nothing here asks. " +
 		"Each claim gets a number that was never given before, its token, and the database lets a frame in only under " +
 		"the token that is being served.")

@@ -342,6 +342,9 @@ func TestControl(t *testing.T) {
 		t.Errorf("clear: %d", code)
 	}
 	send(t, s, "again")
+	if s.Newest("q") != "again" || s.Newest("none") != "" {
+		t.Errorf("newest %q and %q", s.Newest("q"), s.Newest("none"))
+	}
 	code, text := ask("GET", "/_fake/stats", "")
 	var stats report
 	if err := json.Unmarshal([]byte(text), &stats); code != 200 || err != nil || stats.Queues["q"].Visible != 2 || stats.Calls["SendMessage"]["AccessDeniedException"] != 1 {

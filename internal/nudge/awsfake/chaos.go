@@ -95,6 +95,17 @@ func (s *Server) Bodies(name string) (bodies []string) {
 	return bodies
 }
 
+// Newest returns the body that came into a queue last, though it may be gone since;
+// "" where there was none.
+func (s *Server) Newest(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q, ok := s.queues[name]; ok {
+		return q.newest
+	}
+	return ""
+}
+
 // Depth counts the messages of a queue by state; zeros where there is no such queue.
 func (s *Server) Depth(name string) (visible, inFlight, delayed int) {
 	s.mu.Lock()
@@ -141,6 +152,7 @@ func (s *Server) put(q *queue, id, body string, delay time.Duration, first bool)
 	} else {
 		q.add(m)
 	}
+	q.newest = body
 	s.stats.Arrived++
 }
 

@@ -18,6 +18,7 @@ type queue struct {
 	messages  *list.List // of *message, the oldest first
 	byHandle  map[string]*list.Element
 	moves     []move
+	newest    string // body of the latest arrival
 }
 
 // message is visible from visible on; before that it is delayed (never received) or in
