@@ -28,18 +28,38 @@ BEGIN
     HINT = TG_ARGV[1];
 END $$;
 
--- Rows go only through the functions of retention: the call stack of the DELETE
--- names them, schema and all, as their search_path is pinned. A setting would be
--- simpler, but any session could set it. Only the name is looked for, as the words
--- around it are in the server's language, and only in the outermost line, which no
--- statement's own text can be.
-CREATE FUNCTION ops.refuse_outside_retention() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+-- The call stack of whoever asks, innermost first, this function's own line included.
+CREATE FUNCTION ops.call_stack() RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   stack text;
 BEGIN
   GET DIAGNOSTICS stack = PG_CONTEXT;
-  IF TG_OP = 'DELETE' AND stack ~ '\n[^"\n]*[^a-z0-9_"]ops\.(prune|prune_frames|purge_matter)\([^()"\n]*\)[^"\n]*$' THEN
+  RETURN stack;
+END $$;
+
+-- Rows go only through the functions of retention. A setting would be simpler, but
+-- any session could set it. So the call stack must read: this statement, of that
+-- function. Its first three lines are ours and teach the words that the server, in
+-- its own language, puts around a statement and a function; what follows them must
+-- be one of ops.retention_statements() and its caller to the letter. Text that a
+-- client chooses can stand elsewhere (a comment, a portal's name, a parameter that
+-- is shown behind the stack), but not there: whoever writes a DELETE that begins as
+-- ours does cannot go on with a quotation mark, as each of ours ends with ')'.
+CREATE FUNCTION ops.refuse_outside_retention() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  stack text;
+  around_statement text[];
+  before_caller text;
+BEGIN
+  EXECUTE 'SELECT ops.call_stack()' INTO stack;
+  around_statement := string_to_array(split_part(stack, E'\n', 2), 'SELECT ops.call_stack()');
+  before_caller := split_part(split_part(stack, E'\n', 3), 'ops.refuse_outside_retention()', 1);
+  PERFORM 1 FROM ops.retention_statements() r
+    WHERE TG_OP = 'DELETE' AND starts_with(substr(stack, length(split_part(stack, E'\n', 1) || split_part(stack, E'\n', 2) || split_part(stack, E'\n', 3)) + 4),
+      around_statement[1] || r.statement || around_statement[2] || E'\n' || before_caller || r.caller);
+  IF FOUND THEN
     RETURN NULL;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
@@ -94,9 +114,22 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- What retention took, so that counts stay conserved: landed runs kept + taken
--- equal frames kept + taken.
+-- equal frames kept + taken. Triggers of the tables count what leaves them; nobody
+-- else changes a count.
 CREATE TABLE ops.retention_counters (
   what text PRIMARY KEY CONSTRAINT retention_counters_what CHECK (what IN ('frames', 'landed_runs', 'facts', 'receipts', 'runs')),
   taken bigint NOT NULL DEFAULT 0 CONSTRAINT retention_counters_not_negative CHECK (taken >= 0)
 );
 INSERT INTO ops.retention_counters (what) VALUES ('frames'), ('landed_runs'), ('facts'), ('receipts'), ('runs');
+CREATE TRIGGER retention_counters_count_what_leaves BEFORE UPDATE ON ops.retention_counters
+  FOR EACH ROW WHEN (pg_trigger_depth() = 0 OR NEW.taken < OLD.taken OR NEW.what <> OLD.what)
+  EXECUTE FUNCTION ops.refuse('retention_counters_count_what_leaves', 'the tables count what retention takes from them');
+CREATE TRIGGER retention_counters_stay BEFORE DELETE OR TRUNCATE ON ops.retention_counters
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('retention_counters_stay', 'the tables count what retention takes from them');
+
+CREATE FUNCTION ops.count_what_left() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE ops.retention_counters SET taken = taken + g.n FROM (SELECT count(*) AS n FROM gone) g WHERE what = TG_ARGV[0] AND g.n > 0;
+  RETURN NULL;
+END $$;

@@ -136,6 +136,14 @@ BEGIN
       PERFORM ops.jobs_refuse('jobs_takeover_needs_an_expired_lease', 'a live claim is not taken over before its lease has run out');
     END IF;
   END IF;
+  -- attempts are forgotten by a landing or an unpark; one is handed back with its claim
+  IF NEW.landed_generation <> OLD.landed_generation AND NEW.attempts <> 0
+     OR NEW.attempts <> OLD.attempts AND NEW.landed_generation = OLD.landed_generation
+        AND (NEW.run_id IS NULL OR NEW.run_id IS NOT DISTINCT FROM OLD.run_id)
+        AND NOT (NEW.attempts = 0 AND OLD.run_status = 'parked' AND NEW.run_status = 'queued')
+        AND NOT (NEW.attempts = OLD.attempts - 1 AND OLD.run_status = 'running' AND NEW.run_status = 'queued') THEN
+    PERFORM ops.jobs_refuse('jobs_attempts_are_kept', 'attempts change by a claim, a landing, an unpark or a release only');
+  END IF;
   IF OLD.run_status = 'idle' AND NEW.run_status = 'parked' THEN
     PERFORM ops.jobs_refuse('jobs_transition', 'a job that owes nothing is not parked');
   END IF;

@@ -85,6 +85,17 @@ CREATE TRIGGER runs_birth BEFORE INSERT ON ops.matter_frame_runs FOR EACH ROW EX
 CREATE TRIGGER runs_guard BEFORE UPDATE ON ops.matter_frame_runs FOR EACH ROW EXECUTE FUNCTION ops.runs_guard();
 CREATE TRIGGER runs_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frame_runs
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('runs_stay');
+CREATE FUNCTION ops.runs_count_what_left() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE ops.retention_counters c SET taken = c.taken + g.n
+    FROM (SELECT 'runs' AS what, count(*) AS n FROM gone
+          UNION ALL SELECT 'landed_runs', count(*) FROM gone WHERE outcome = 'landed') g
+   WHERE c.what = g.what AND g.n > 0;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER runs_count_what_left AFTER DELETE ON ops.matter_frame_runs
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.runs_count_what_left();
 
 -- Whoever takes a row over closes the old holder's run. A trigger, because the
 -- statement that waited for the row cannot see that run in its snapshot.

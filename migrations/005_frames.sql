@@ -53,6 +53,8 @@ CREATE TRIGGER frames_never_change BEFORE UPDATE ON ops.matter_frames
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('frames_never_change', 'demand a rebuild instead');
 CREATE TRIGGER frames_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frames
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('frames_stay');
+CREATE TRIGGER frames_count_what_left AFTER DELETE ON ops.matter_frames
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('frames');
 
 CREATE VIEW ops.current_frames AS
 SELECT f.*, j.run_status, j.landed_generation < j.requested_generation AS stale, j.owed_since

@@ -22,6 +22,8 @@ END $$;
 CREATE TRIGGER receipts_guard BEFORE UPDATE ON ops.trigger_receipts FOR EACH ROW EXECUTE FUNCTION ops.receipts_guard();
 CREATE TRIGGER receipts_stay BEFORE DELETE OR TRUNCATE ON ops.trigger_receipts
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('receipts_stay');
+CREATE TRIGGER receipts_count_what_left AFTER DELETE ON ops.trigger_receipts
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('receipts');
 
 -- A fact leaves the undecided with its receipt only: a row deleted by hand would be
 -- demand that nobody misses.

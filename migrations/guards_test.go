@@ -53,7 +53,7 @@ func jobAttacks() []attack {
 		{"age by hand", queued, set(`owed_since = owed_since - interval '1 hour'`), ""},
 
 		{"unknown status", queued, set(`run_status = 'done'`), "jobs_status"},
-		{"fewer attempts than none", queued, set(`attempts = -1`), "jobs_attempts_not_negative"},
+		{"fewer attempts than none", queued, unguarded + set(`attempts = -1`), "jobs_attempts_not_negative"},
 		{"more demands than generations", queued, set(`demands_owed = 9`), "jobs_demands_within_generations"},
 		{"unknown urgency", queued, set(`priority = 3`), "jobs_priority"},
 		{"unknown urgency of a rebuild", rebuilding, set(`rebuild_priority = 3`), "jobs_rebuild_priority"},
@@ -112,6 +112,10 @@ func jobAttacks() []attack {
 		{"a new run for the same number", lapsed, set(`run_id = {new}`), "jobs_run_brings_a_new_token"},
 		{"claim for nothing", queued, bend(claimJob, `attempts + 1`, `attempts`), "jobs_attempt_counted_at_claim"},
 		{"claim for two", queued, bend(claimJob, `attempts + 1`, `attempts + 2`), "jobs_attempt_counted_at_claim"},
+		{"attempts forgotten by hand", requeued, set(`attempts = 0`), "jobs_attempts_are_kept"},
+		{"attempts of a live claim forgotten", running, set(`attempts = 0`), "jobs_attempts_are_kept"},
+		{"attempts forgotten by a failure", running, bend(leaveJob, `run_id = NULL`, `attempts = attempts - 2, run_id = NULL`) + failRun, "jobs_attempts_are_kept"},
+		{"a landing that keeps its attempts", running, bend(landJob, `attempts = 0`, `attempts = attempts`), "jobs_attempts_are_kept"},
 		{"claim what a person parked", parkedByOperator, bend(claimJob, `rebuild_needed`, `parked_by = NULL, parked_reason = NULL, rebuild_needed`), "jobs_transition"},
 		{"claim what failures parked", parkedByFailure, bend(claimJob, `rebuild_needed`, `parked_by = NULL, parked_reason = NULL, rebuild_needed`), "jobs_transition"},
 		{"park what owes nothing", idle, set(`run_status = 'parked', parked_by = 'operator', parked_reason = 'x', requested_generation = requested_generation + 1, owed_since = now()`), "jobs_transition"},
@@ -259,7 +263,10 @@ func ledgerAttacks() []attack {
 		{"delete the audit", none, `DELETE FROM ops.audit_log`, "audit_log_is_append_only"},
 		{"empty the audit", none, `TRUNCATE ops.audit_log`, "audit_log_is_append_only"},
 		{"count something else", none, `INSERT INTO ops.retention_counters (what) VALUES ('sheep')`, "retention_counters_what"},
-		{"take less than nothing", none, `UPDATE ops.retention_counters SET taken = -1`, "retention_counters_not_negative"},
+		{"take less than nothing", none, unguarded + `UPDATE ops.retention_counters SET taken = -1`, "retention_counters_not_negative"},
+		{"count by hand", none, `UPDATE ops.retention_counters SET taken = taken + 1`, "retention_counters_count_what_leaves"},
+		{"stop counting", none, `DELETE FROM ops.retention_counters`, "retention_counters_stay"},
+		{"empty the counters", none, `TRUNCATE ops.retention_counters`, "retention_counters_stay"},
 		{"paused by nobody", none, pause + `'', 'r')`, "dispatch_pauses_who"},
 		{"paused for nothing", none, pause + `'op', ' ')`, "dispatch_pauses_why"},
 		{"paused twice", none, pause + `'op', 'r'); ` + pause + `'op', 'r')`, "dispatch_pauses_one_a_scope"},
@@ -317,8 +324,8 @@ SELECT c.conname FROM pg_constraint c WHERE c.connamespace = 'ops'::regnamespace
 UNION
 SELECT m[1] FROM pg_proc p, regexp_matches(p.prosrc, $re$(?:_refuse\(|CONSTRAINT = )'(\w+)'$re$, 'g') m WHERE p.pronamespace = 'ops'::regnamespace
 UNION
-SELECT split_part(encode(t.tgargs, 'escape'), '\000', 1) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
- WHERE c.relnamespace = 'ops'::regnamespace AND NOT t.tgisinternal AND t.tgnargs > 0
+SELECT split_part(encode(t.tgargs, 'escape'), '\000', 1) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+ WHERE p.proname LIKE 'refuse%' AND c.relnamespace = 'ops'::regnamespace AND NOT t.tgisinternal AND t.tgnargs > 0
 ORDER BY 1`
 
 func TestEveryGuardIsAttacked(t *testing.T) {
@@ -342,7 +349,7 @@ func TestEveryGuardIsAttacked(t *testing.T) {
 
 // Triggers that do something instead of refusing; each has tests of its own.
 func doers() []string {
-	return []string{"outbox_is_undecided", "jobs_close_the_old_run"}
+	return []string{"outbox_is_undecided", "jobs_close_the_old_run", "runs_count_what_left", "failures_go_with_their_fact"}
 }
 
 const silentSQL = `

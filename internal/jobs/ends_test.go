@@ -201,7 +201,7 @@ func TestSweepFailsWhatIsSilent(t *testing.T) {
 		claims[k] = start(t, db, k)
 	}
 	claims[wanted] = during(t, db, wanted, rail.Interactive)
-	exec(t, db, `UPDATE ops.matter_frame_jobs SET attempts = 2 WHERE firm_id IN ($1, $2)`, last.Firm, wanted.Firm)
+	unguarded(t, db, `UPDATE ops.matter_frame_jobs SET attempts = 2 WHERE firm_id IN ($1, $2)`, last.Firm, wanted.Firm)
 	exec(t, db, `UPDATE ops.matter_frame_jobs SET lease_expires_at = clock_timestamp() WHERE firm_id <> $1`, live.Firm)
 	got := map[rail.Key]string{}
 	for _, e := range expire(t, db, 2) {

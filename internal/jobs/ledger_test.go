@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"briefrail/internal/frames"
 	"briefrail/internal/jobs"
@@ -162,6 +163,21 @@ func age(t *testing.T, db *pgtest.DB, k rail.Key, by time.Duration) {
 func exec(t *testing.T, db *pgtest.DB, sql string, args ...any) {
 	t.Helper()
 	if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unguarded executes what the table's own guards would refuse, to set a scene.
+func unguarded(t *testing.T, db *pgtest.DB, sql string, args ...any) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SET LOCAL session_replication_role = replica`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), sql, args...)
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

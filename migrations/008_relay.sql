@@ -114,58 +114,12 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION ops.replay_parked(uuid[], text, text) FROM PUBLIC;
 
--- As before, and: a parked fact is not done whatever is required, as it waits for a
--- person; what was noted of a fact's failures goes with it.
-CREATE OR REPLACE FUNCTION ops.prune(kind text, older interval, batch integer) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  horizon timestamptz := clock_timestamp() - older;
-  n bigint;
-  landed bigint;
+-- What was noted of a fact's failures goes with the fact.
+CREATE FUNCTION ops.failures_go_with_their_fact() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF older < interval '0' OR batch < 1 THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'older may not be negative, batch at least 1';
-  END IF;
-  CASE kind
-  WHEN 'outbox' THEN
-    -- somebody has facts judged again: the next round is soon enough
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('ops.keep_facts', 0)) THEN
-      RETURN 0;
-    END IF;
-    -- the receipt too must have rested a while: the check for receipts without a
-    -- fact looks at the younger ones only
-    WITH gone AS (
-      DELETE FROM ops.domain_event_outbox WHERE event_id IN (
-        SELECT o.event_id FROM ops.domain_event_outbox o JOIN ops.trigger_receipts r ON r.event_id = o.event_id
-         WHERE o.recorded_at < horizon AND r.decided_at < clock_timestamp() - least(older, interval '1 hour')
-           AND (o.published_at IS NOT NULL OR (SELECT publishing FROM ops.ledger) = 'none')
-           AND NOT EXISTS (SELECT 1 FROM ops.outbox_undecided u WHERE u.seq = o.seq)
-           AND NOT EXISTS (SELECT 1 FROM ops.outbox_failures f WHERE f.event_id = o.event_id AND f.parked_at IS NOT NULL)
-         LIMIT batch)
-      RETURNING event_id),
-    forgotten AS (DELETE FROM ops.outbox_failures f USING gone g WHERE f.event_id = g.event_id)
-    SELECT count(*) INTO n FROM gone;
-    PERFORM ops.count_taken('facts', n);
-  WHEN 'receipts' THEN
-    DELETE FROM ops.trigger_receipts WHERE event_id IN (
-      SELECT r.event_id FROM ops.trigger_receipts r
-       WHERE r.decided_at < horizon AND NOT EXISTS (SELECT 1 FROM ops.domain_event_outbox o WHERE o.event_id = r.event_id)
-       LIMIT batch);
-    GET DIAGNOSTICS n = ROW_COUNT;
-    PERFORM ops.count_taken('receipts', n);
-  WHEN 'runs' THEN
-    WITH gone AS (
-      DELETE FROM ops.matter_frame_runs WHERE run_id IN (
-        SELECT r.run_id FROM ops.matter_frame_runs r
-         WHERE r.started_at < horizon AND r.outcome <> 'running'
-           AND NOT EXISTS (SELECT 1 FROM ops.matter_frames f WHERE f.run_id = r.run_id)
-         LIMIT batch)
-      RETURNING outcome)
-    SELECT count(*), count(*) FILTER (WHERE outcome = 'landed') INTO n, landed FROM gone;
-    PERFORM ops.count_taken('runs', n);
-    PERFORM ops.count_taken('landed_runs', landed);
-  ELSE
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('cannot prune %L: use outbox, receipts or runs', kind);
-  END CASE;
-  RETURN n;
+  DELETE FROM ops.outbox_failures f USING gone g WHERE f.event_id = g.event_id;
+  RETURN NULL;
 END $$;
+CREATE TRIGGER failures_go_with_their_fact AFTER DELETE ON ops.domain_event_outbox
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.failures_go_with_their_fact();
