@@ -3,6 +3,7 @@ package pg_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -66,6 +67,24 @@ func TestPoolerModeLeavesNothingOnTheServer(t *testing.T) {
 	}
 	if got := value(t, pool, "show statement_timeout"); got != "0" {
 		t.Errorf("statement_timeout = %s", got)
+	}
+}
+
+func TestASessionKeepsOnlySoManyStatements(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Empty(t).DSN
+	const asked = 40
+	for cache, want := range map[int]int{0: asked, 4: 4} {
+		pool := open(t, pg.Options{DSN: dsn, StatementCache: cache, MaxConns: 1})
+		for i := range asked {
+			value(t, pool, fmt.Sprintf("select $1::text || '%d'", i), "x")
+		}
+		var kept int
+		// sent without being prepared, so that it does not count itself
+		err := pool.QueryRow(t.Context(), "select count(*) from pg_prepared_statements", pgx.QueryExecModeSimpleProtocol).Scan(&kept)
+		if err != nil || kept != want {
+			t.Errorf("cache %d: %d statements are prepared on the server, want %d; %v", cache, kept, want, err)
+		}
 	}
 }
 
