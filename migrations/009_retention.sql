@@ -89,10 +89,19 @@ END $$;
 CREATE FUNCTION ops.purge_matter(firm uuid, matter uuid, actor text, reason text)
 RETURNS TABLE (frames bigint, runs bigint, jobs bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  born boolean;
 BEGIN
-  PERFORM 1 FROM ops.matter_frame_jobs j WHERE j.firm_id = firm AND j.matter_id = matter FOR UPDATE;
+  -- the key is held even where there is no job: the run of a claim that was made
+  -- between two of these statements would go, and leave its claim behind
+  LOOP
+    INSERT INTO ops.matter_frame_jobs (firm_id, matter_id, run_status) VALUES (firm, matter, 'idle') ON CONFLICT DO NOTHING;
+    born := FOUND;
+    PERFORM 1 FROM ops.matter_frame_jobs j WHERE j.firm_id = firm AND j.matter_id = matter FOR UPDATE;
+    EXIT WHEN FOUND;
+  END LOOP;
   DELETE FROM ops.matter_frame_jobs WHERE firm_id = firm AND (matter_id = matter);
-  GET DIAGNOSTICS jobs = ROW_COUNT;
+  jobs := CASE WHEN born THEN 0 ELSE 1 END;
   DELETE FROM ops.matter_frames WHERE firm_id = firm AND (matter_id = matter);
   GET DIAGNOSTICS frames = ROW_COUNT;
   DELETE FROM ops.matter_frame_runs WHERE firm_id = firm AND (matter_id = matter);

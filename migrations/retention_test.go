@@ -120,3 +120,29 @@ func TestRetentionPassesWithItsParametersShown(t *testing.T) {
 	}
 	db.CheckLedger(t)
 }
+
+// A purge holds its key even where there is no job: the run of a claim that slipped in
+// between its statements would go, and leave a claim without a run.
+func TestPurgeHoldsTheKeyOfAMatterWithoutAJob(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	m := &matter{key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()}}
+	tx, err := db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }() // done already, or the test has failed
+	var n int64
+	if err := tx.QueryRow(t.Context(), `SELECT jobs + runs + frames FROM ops.purge_matter($1, $2, 'op', 'why')`, m.key.Firm, m.key.Matter).Scan(&n); err != nil || n != 0 {
+		t.Fatalf("purged %d of nothing: %v", n, err)
+	}
+	_, err = db.Pool.Exec(t.Context(), `BEGIN; SET LOCAL lock_timeout = '100ms'; `+m.fill(bornJob+`'queued', 1, 0, 0, 0, now(), now(), now(), NULL, NULL, NULL, NULL, NULL); COMMIT`))
+	if pg.SQLState(err) != "55P03" {
+		t.Errorf("a job was born beside the purge: %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	running(t, db, m)
+	db.CheckLedger(t)
+}
