@@ -39,7 +39,13 @@ func runnerOptions() runs.Options {
 // startRunner runs a worker's loop; stop ends it and waits.
 func startRunner(t *testing.T, db runs.DB, b runs.Builder, o runs.Options) (stop func()) {
 	t.Helper()
-	r := runs.New(db, b, prometheus.NewRegistry(), o)
+	return startCounted(t, prometheus.NewRegistry(), db, b, o)
+}
+
+// startCounted is startRunner for a test that reads the figures.
+func startCounted(t *testing.T, reg prometheus.Registerer, db runs.DB, b runs.Builder, o runs.Options) (stop func()) {
+	t.Helper()
+	r := runs.New(db, b, reg, o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
