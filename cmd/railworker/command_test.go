@@ -67,6 +67,36 @@ func TestSchemaOutOfRange(t *testing.T) {
 	}
 }
 
+// A condition that the database does not take is a mistake of the configuration, told
+// before anything is decided.
+func TestBadOpenMatterCondition(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	tell(t, db.Pool, uploaded, newKey())
+	s := quick(db.DSN, "http://127.0.0.1:1/")
+	for condition, word := range map[string]string{
+		"no_such_column = 1":                 "no_such_column",
+		"m.firm_id = 7":                      "uuid = integer",
+		"EXISTS (SELECT FROM no_such_table)": "no_such_table",
+		"m.firm_id IS NOT NULL AND":          "syntax error",
+	} {
+		code, text := output(t, s.with(settings{"TRIGGER_OPEN_MATTER_SQL": condition}), "run")
+		if code != daemon.ExitUsage {
+			t.Errorf("%s: exit %d", condition, code)
+		}
+		for _, w := range []string{"railworker:", "trigger.open_matter_sql", word, "write a condition over m.firm_id and m.matter_id"} {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no word of %q in:\n%s", condition, w, text)
+			}
+		}
+	}
+	if n := one[int](t, db.Pool, `SELECT count(*) FROM ops.trigger_receipts`); n != 0 {
+		t.Errorf("%d facts were decided", n)
+	}
+	w := startWorker(t, s.with(settings{"TRIGGER_OPEN_MATTER_SQL": "m.firm_id IS NOT NULL"}))
+	eventually(t, 10*time.Second, "ready with a sound condition", w.ready)
+}
+
 func TestHealthcheck(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
