@@ -85,13 +85,17 @@ const ReleaseCTE = heldCTE + `, released AS (
 // ExpireCTE fails the claims whose lease ran out, ending in "failed" (columns as
 // in FailCTE). One statement picks and writes, so a claim that landed or was taken
 // over meanwhile is not touched; rows that somebody holds are left for the next
-// round. Arguments: @batch and those of FailCTE without a token.
+// round, and so is a claim that is younger than the statement: its run cannot be seen
+// here, and so not closed. Arguments: @batch and those of FailCTE without a token.
 const ExpireCTE = `
-WITH due AS (
-  SELECT j.* FROM ops.matter_frame_jobs j
+WITH silent AS MATERIALIZED (
+  SELECT firm_id, matter_id, run_id FROM ops.matter_frame_jobs
+   WHERE run_status = 'running' AND lease_expires_at <= clock_timestamp()
+), due AS (
+  SELECT j.* FROM silent s JOIN ops.matter_frame_jobs j ON j.firm_id = s.firm_id AND j.matter_id = s.matter_id AND j.run_id = s.run_id
    WHERE j.run_status = 'running' AND j.lease_expires_at <= clock_timestamp()
    ORDER BY j.firm_id, j.matter_id LIMIT @batch::bigint
-     FOR UPDATE SKIP LOCKED
+     FOR UPDATE OF j SKIP LOCKED
 ), failed AS (
   UPDATE ops.matter_frame_jobs j
      SET ` + failSet + `
