@@ -82,13 +82,13 @@ func TestVerdicts(t *testing.T) {
 		model.Property[int]{Name: "on to 9", Kind: model.Recoverable, At: is(9)},
 	), model.Options{})
 	want := []model.Verdict{
-		{Name: "no 3", Kind: model.Never, BadStates: 1, Trace: []string{"0-0->1", "1-0->3"}, State: 3},
-		{Name: "no 9", Kind: model.Never, OK: true, State: -1},
-		{Name: "some 4", Kind: model.Reachable, OK: true, Trace: []string{"0-1->2", "2-1->4"}, State: 4},
-		{Name: "some 9", Kind: model.Reachable, BadStates: 1, State: -1},
-		{Name: "back to 0", Kind: model.Recoverable, BadStates: 1, Trace: []string{"0-1->2", "2-1->4"}, State: 4},
-		{Name: "on to 0 or 4", Kind: model.Recoverable, OK: true, State: -1},
-		{Name: "on to 9", Kind: model.Recoverable, BadStates: 5, Trace: []string{}, State: 0},
+		{Name: "no 3", Kind: model.Never, BadStates: 1, Trace: []string{"0-0->1", "1-0->3"}, Path: []int{0, 0}, State: 3},
+		{Name: "no 9", Kind: model.Never, OK: true, Trace: []string{}, Path: []int{}, State: -1},
+		{Name: "some 4", Kind: model.Reachable, OK: true, Trace: []string{"0-1->2", "2-1->4"}, Path: []int{1, 1}, State: 4},
+		{Name: "some 9", Kind: model.Reachable, BadStates: 1, Trace: []string{}, Path: []int{}, State: -1},
+		{Name: "back to 0", Kind: model.Recoverable, BadStates: 1, Trace: []string{"0-1->2", "2-1->4"}, Path: []int{1, 1}, State: 4},
+		{Name: "on to 0 or 4", Kind: model.Recoverable, OK: true, Trace: []string{}, Path: []int{}, State: -1},
+		{Name: "on to 9", Kind: model.Recoverable, BadStates: 5, Trace: []string{}, Path: []int{}, State: 0},
 	}
 	if d := cmp.Diff(want, g.Verdicts()); d != "" {
 		t.Error(d)
@@ -191,11 +191,11 @@ func TestEdgesAndCover(t *testing.T) {
 		}
 		want := []model.Edge[int]{
 			{From: 0, Action: 0, To: 1},
-			{From: 0, Action: 1, To: 2},
+			{From: 0, Index: 1, Action: 1, To: 2},
 			{From: 1, Action: 0, To: 3},
-			{From: 1, Action: 1, To: 3},
+			{From: 1, Index: 1, Action: 1, To: 3},
 			{From: 2, Action: 0, To: 3},
-			{From: 2, Action: 1, To: 4},
+			{From: 2, Index: 1, Action: 1, To: 4},
 			{From: 3, Action: 0, To: 0},
 		}
 		if d := cmp.Diff(want, all); d != "" {

@@ -38,9 +38,11 @@ func (e edges) out(id int) []uint32 {
 	return e.targets[first:e.ends[id]]
 }
 
-// Edge is one transition, from and to by number.
+// Edge is one transition, from and to by number. Index is its place among the
+// steps out of From: together they name the transition.
 type Edge[A comparable] struct {
 	From   int
+	Index  int
 	Action A
 	To     int
 }
@@ -81,7 +83,7 @@ func (g *Graph[S, A]) From(id int) iter.Seq[Edge[A]] {
 		targets := g.edges.out(id)
 		g.model.Next(g.State(id), func(a A, to S) {
 			if more {
-				more = yield(Edge[A]{From: id, Action: a, To: g.target(targets, next, to)})
+				more = yield(Edge[A]{From: id, Index: next, Action: a, To: g.target(targets, next, to)})
 				next++
 			}
 		})
@@ -144,8 +146,12 @@ func (g *Graph[S, A]) Path(id int) []Edge[A] {
 func (g *Graph[S, A]) discovery(from, to int) Edge[A] {
 	edge, found, want := Edge[A]{From: from, To: to}, false, g.State(to)
 	g.model.Next(g.State(from), func(a A, s S) {
-		if !found && s == want {
+		switch {
+		case found:
+		case s == want:
 			edge.Action, found = a, true
+		default:
+			edge.Index++
 		}
 	})
 	return edge

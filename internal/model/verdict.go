@@ -19,7 +19,10 @@ type Verdict struct {
 	// Trace is a shortest way to the first violating state in the order of
 	// discovery, in words. For a Reachable that holds it leads to the first wanted
 	// state. Empty where there is none, and where it is the initial state.
-	Trace []string `json:"trace,omitempty"`
+	Trace []string `json:"trace"`
+
+	// Path is the same way as places among the steps offered, from 0.
+	Path []int `json:"path"`
 
 	// State is the number of the state that Trace leads to, -1 for none.
 	State int `json:"-"`
@@ -57,7 +60,7 @@ func (g *Graph[S, A]) property(name string) (Property[S], error) {
 
 // judge is Judge for one property.
 func (g *Graph[S, A]) judge(p Property[S]) Verdict {
-	v := Verdict{Name: p.Name, Kind: p.Kind, State: -1}
+	v := Verdict{Name: p.Name, Kind: p.Kind, Trace: []string{}, Path: []int{}, State: -1}
 	if p.Kind == Recoverable && !g.Complete() {
 		v.Open = true // the way back may lie in the part that was not explored
 		return v
@@ -71,7 +74,11 @@ func (g *Graph[S, A]) judge(p Property[S]) Verdict {
 		}
 	}
 	if first >= 0 {
-		v.State, v.Trace = first, g.Trace(first)
+		path := g.Path(first)
+		v.State, v.Trace = first, g.Labels(path)
+		for _, e := range path {
+			v.Path = append(v.Path, e.Index)
+		}
 	}
 	switch found := count > 0; {
 	case p.Kind == Reachable:
