@@ -158,6 +158,9 @@ func TestRefusals(t *testing.T) {
 		{"AWSEvents.PutRule", in{"Name": "r", "EventPattern": "{"}, "InvalidEventPatternException"},
 		{"AWSEvents.DescribeRule", in{"Name": "none"}, "ResourceNotFoundException"},
 		{"AWSEvents.PutTargets", in{"Rule": "none"}, "ResourceNotFoundException"},
+		{"AWSEvents.RemoveTargets", in{"Rule": "none"}, "ResourceNotFoundException"},
+		{"AWSEvents.DeleteRule", in{"Name": "none"}, "ResourceNotFoundException"},
+		{"AWSEvents.DeleteEventBus", in{"Name": "default"}, "ValidationException"},
 	}
 	for _, c := range cases {
 		code, out := do(t, s, c.target, c.in)
@@ -222,6 +225,33 @@ func TestPutEvents(t *testing.T) {
 	ok(t, s, "AWSEvents.PutEvents", in{"Entries": []in{event(nil)}})
 	if bodies := s.Bodies("brief-undelivered"); len(bodies) != 1 {
 		t.Errorf("a disabled rule delivered: %q", bodies)
+	}
+}
+
+// A rule goes after its targets, and a bus after its rules.
+func TestTakenDownInOrder(t *testing.T) {
+	t.Parallel()
+	s := New(Options{})
+	s.Provision("http://fake", Layout{})
+	steps := []struct {
+		target string
+		in     in
+	}{
+		{"AWSEvents.RemoveTargets", in{"Rule": "brief", "EventBusName": "brief", "Ids": []string{"queue", "none"}}},
+		{"AWSEvents.DeleteRule", in{"Name": "brief", "EventBusName": "brief"}},
+		{"AWSEvents.DeleteEventBus", in{"Name": "brief"}},
+	}
+	for _, early := range steps[1:] {
+		if code, out := do(t, s, early.target, early.in); code < 400 || out["__type"] != "ValidationException" {
+			t.Errorf("%s too early: %d %v", early.target, code, out)
+		}
+	}
+	for _, step := range steps {
+		ok(t, s, step.target, step.in)
+	}
+	ok(t, s, "AWSEvents.DeleteEventBus", steps[2].in)
+	if code, out := do(t, s, "AWSEvents.DescribeEventBus", steps[2].in); code < 400 {
+		t.Errorf("the bus is still there: %v", out)
 	}
 }
 

@@ -83,6 +83,28 @@ func (s *Server) describeBus(c *call) (any, *refusal) {
 	return map[string]string{"Name": b.name, "Arn": b.arn}, nil
 }
 
+// deleteBus removes a bus; one that is not there is as good as removed.
+// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_DeleteEventBus.html
+func (s *Server) deleteBus(c *call) (any, *refusal) {
+	var in struct{ Name string }
+	if r := input(c, &in); r != nil {
+		return nil, r
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, r := s.busOf(in.Name)
+	switch {
+	case r != nil:
+		return struct{}{}, nil
+	case b.name == "default":
+		return nil, refuse(0, "ValidationException", "Cannot delete event bus default.")
+	case len(b.rules) > 0:
+		return nil, refuse(0, "ValidationException", "Event bus can't be deleted since it has rules.")
+	}
+	delete(s.buses, b.name)
+	return struct{}{}, nil
+}
+
 // entry is one entry of PutEvents.
 type entry struct {
 	EventBusName, Source, DetailType, Detail, TraceHeader string

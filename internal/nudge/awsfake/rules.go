@@ -62,6 +62,7 @@ func onRule[In any](s *Server, c *call, name func(In) (bus, rule string), f func
 type ruleInput struct {
 	Name, Rule, EventBusName string
 	Targets                  []target
+	IDs                      []string `json:"Ids"`
 }
 
 func (in ruleInput) named() (string, string)   { return in.EventBusName, in.Name }
@@ -117,6 +118,30 @@ func (s *Server) putTargets(c *call) (any, *refusal) {
 			}
 		}
 		return map[string]any{"FailedEntryCount": 0, "FailedEntries": []any{}}, nil
+	})
+}
+
+// removeTargets removes targets by id; one that is not there is no failure.
+// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_RemoveTargets.html
+func (s *Server) removeTargets(c *call) (any, *refusal) {
+	return onRule(s, c, ruleInput.pointed, func(in ruleInput, r *rule) (any, *refusal) {
+		r.targets = slices.DeleteFunc(r.targets, func(t target) bool { return slices.Contains(in.IDs, t.ID) })
+		return map[string]any{"FailedEntryCount": 0, "FailedEntries": []any{}}, nil
+	})
+}
+
+// deleteRule removes a rule, whose targets must be gone before.
+// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_DeleteRule.html
+func (s *Server) deleteRule(c *call) (any, *refusal) {
+	return onRule(s, c, ruleInput.named, func(in ruleInput, r *rule) (any, *refusal) {
+		if len(r.targets) > 0 {
+			return nil, refuse(0, "ValidationException", "Rule can't be deleted since it has targets.")
+		}
+		b, refused := s.busOf(in.EventBusName)
+		if refused == nil {
+			delete(b.rules, r.Name)
+		}
+		return struct{}{}, refused
 	})
 }
 

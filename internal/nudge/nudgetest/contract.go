@@ -1,7 +1,9 @@
 package nudgetest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +33,8 @@ func Contract(ctx context.Context, t *testing.T, endpoint string, lacks Lacks) {
 	t.Run("straight to the queue", c.straight)
 	t.Run("a handle that is none", c.badHandle)
 	t.Run("letters die and are redriven", c.letters)
+	t.Run("cut, watched and mended", c.cut)
+	t.Run("taken down", c.takenDown)
 }
 
 type contract struct {
@@ -148,6 +152,74 @@ func (c *contract) redrive(t *testing.T, dead *nudge.DeadLetters) {
 	}
 	if moves, err := dead.Moves(c.ctx); err != nil || len(moves) != 1 {
 		t.Errorf("moves: %+v, %v, want one", moves, err)
+	}
+}
+
+// cut takes the queue from the bus: nudges are accepted, are seen on the bus and do
+// not come.
+func (c *contract) cut(t *testing.T) {
+	if err := errors.Join(c.Watch(c.ctx), c.Cut(c.ctx)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := c.Waiting(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := Nudges(2)
+	c.publish(t, c.Bridge(c.ctx, t), sent[:1])
+	c.wantSeen(t, sent[0])
+	if n, err := c.Waiting(c.ctx); err != nil || n != before {
+		t.Errorf("%d messages in a queue that was cut off, %v, want %d as before", n, err, before)
+	}
+	if err := c.Mend(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, c.Bridge(c.ctx, t), sent[1:])
+	c.wantSeen(t, sent[1])
+	got := c.collect(t, 1)
+	if diff := cmp.Diff(sent[1:], decoded(t, got)); diff != "" {
+		t.Errorf("nudges after the mend (-sent +received):\n%s", diff)
+	}
+	if failed, err := c.queue.Delete(c.ctx, got); failed != 0 || err != nil {
+		t.Fatalf("delete: %d failed, %v", failed, err)
+	}
+}
+
+// wantSeen waits for one event of the bus, which is the whole envelope.
+func (c *contract) wantSeen(t *testing.T, want nudge.Nudge) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		events, err := c.Seen(c.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) == 0 {
+			continue
+		}
+		n, err := nudge.Decode(events[0])
+		if len(events) != 1 || err != nil || n != want || !bytes.Contains(events[0], []byte(`"detail-type"`)) {
+			t.Errorf("seen %q, %v, want one event of %+v", events, err, want)
+		}
+		return
+	}
+	t.Fatal("the bus carried nothing")
+}
+
+// takenDown leaves nothing of what was laid.
+func (c *contract) takenDown(t *testing.T) {
+	if err := c.TakeDown(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.Bridge(c.ctx, t).Preflight(c.ctx)
+	if err != nil {
+		t.Fatalf("preflight: %v", err)
+	}
+	for _, f := range found {
+		if f.State == nudge.OK {
+			t.Errorf("taken down and still there: %+v", f)
+		}
 	}
 }
 
