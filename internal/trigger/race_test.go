@@ -20,22 +20,23 @@ import (
 	"briefrail/internal/trigger"
 )
 
+// races is how often each race is run; RAIL_TEST_RACES runs them longer.
+func races() int {
+	if n, err := strconv.Atoi(os.Getenv("RAIL_TEST_RACES")); err == nil {
+		return n
+	}
+	return 1000
+}
+
 // field report 8: facts commit late, out of order and not at all, on hot matters,
 // while several triggers decide: every committed fact becomes demand exactly once, and a number
 // that was rolled back is waited for by nobody.
 func TestRaceOfLateCommitsAndTriggers(t *testing.T) {
 	t.Parallel()
 	const writers = 50
-	facts := 1000
-	if n, err := strconv.Atoi(os.Getenv("RAIL_TEST_RACES")); err == nil {
-		facts = n
-	}
+	facts := races()
 	db := pgtest.New(t)
-	keys := make([]rail.Key, 7)
-	for i := range keys {
-		keys[i] = newKey()
-	}
-	w := &writing{t: t, pool: db.NewPool(t, 24), keys: keys}
+	w := newWriting(t, db, 24, 7)
 	var writing sync.WaitGroup
 	for range writers {
 		writing.Go(func() { w.write(facts / writers) })
@@ -107,6 +108,7 @@ func drain(t *testing.T, tr *trigger.Trigger) {
 	}
 }
 
+// writing are producers on a few hot matters.
 type writing struct {
 	t                     *testing.T
 	pool                  *pgxpool.Pool
@@ -114,40 +116,52 @@ type writing struct {
 	committed, rolledBack atomic.Int64
 }
 
+func newWriting(t *testing.T, db *pgtest.DB, conns int32, matters int) *writing {
+	t.Helper()
+	w := &writing{t: t, pool: db.NewPool(t, conns), keys: make([]rail.Key, matters)}
+	for i := range w.keys {
+		w.keys[i] = newKey()
+	}
+	return w
+}
+
 var errChanged = errors.New("the producer changed its mind")
 
-// write commits n facts, in transactions of one to three that stay open for a while;
-// one in five is rolled back, by the whole or to a savepoint.
+// write commits n facts, in transactions of one to three.
 func (w *writing) write(n int) {
-	for n > 0 {
-		batch, kept := min(n, 1+rand.N(3)), 0
-		err := pg.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error {
-			for range batch {
-				if err := w.insert(tx); err != nil {
-					return err
-				}
-			}
-			kept = batch
-			<-time.NewTimer(rand.N(5 * time.Millisecond)).C
-			switch rand.N(10) {
-			case 0:
-				return errChanged
-			case 1:
-				return w.halfHearted(tx)
-			}
-			return nil
-		})
-		switch {
-		case err == nil:
-			w.committed.Add(int64(kept))
-			n -= kept
-		case errors.Is(err, errChanged):
-			w.rolledBack.Add(1)
-		default:
-			w.t.Errorf("write: %v", err)
-			return
-		}
+	for n > 0 && !w.t.Failed() {
+		n -= w.transaction(min(n, 1+rand.N(3)), 5*time.Millisecond)
 	}
+}
+
+// transaction stays open for a while; one in five is rolled back, by the whole or to
+// a savepoint. It returns how many facts it committed.
+func (w *writing) transaction(facts int, open time.Duration) int {
+	err := pg.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error {
+		for range facts {
+			if err := w.insert(tx); err != nil {
+				return err
+			}
+		}
+		<-time.NewTimer(rand.N(open)).C
+		switch rand.N(10) {
+		case 0:
+			return errChanged
+		case 1:
+			return w.halfHearted(tx)
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		w.committed.Add(int64(facts))
+		return facts
+	case errors.Is(err, errChanged):
+		w.rolledBack.Add(1)
+	default:
+		w.t.Errorf("write: %v", err)
+	}
+	return 0
 }
 
 // halfHearted takes a fact back with a savepoint, inside a transaction that commits.
