@@ -100,7 +100,48 @@ func TestTraceThatIsNotFit(t *testing.T) {
 	}
 }
 
-// Field report 14: every body has a verdict, and each kind of malformed one has its own
+// field report 14: the bodies that others took for the one envelope they knew. Each is
+// a nudge by a rule of its own, or has a reason.
+func TestFieldReport14EveryEnvelopeHasAVerdict(t *testing.T) {
+	t.Parallel()
+	good := string(sample(t).Encode())
+	quoted, _ := json.Marshal(good) // a string always can be
+	more := replaceOnce(t, good, `{"v":1`, `{"added_later":{"deep":[null]},"v":1`)
+	const nudge Reason = ""
+	for _, c := range []struct {
+		name, body string
+		want       Reason
+	}{
+		{"plain text", "hello", NotJSON},
+		{"empty", "", Empty},
+		{"null", "null", NotObject},
+		{"a list", "[]", NotObject},
+		{"the envelope of EventBridge", envelope(good), nudge},
+		{"the raw detail", good, nudge},
+		{"SNS around EventBridge", sns(envelope(good)), nudge},
+		{"SNS around the raw detail", sns(good), nudge},
+		{"a JSON string that holds JSON", string(quoted), NotObject},
+		{"SNS around a JSON string that holds JSON", sns(string(quoted)), NotObject},
+		{"EventBridge around a JSON string that holds JSON", envelope(string(quoted)), WrongType},
+		{"unknown fields", more, nudge},
+		{"unknown fields in EventBridge", replaceOnce(t, envelope(more), `{"version"`, `{"added_later":1,"version"`), nudge},
+		{"missing detail", `{"version":"0","detail-type":"document.uploaded","source":"brief.ops"}`, MissingDetail},
+		{"detail-type Matter.Created", replaceOnce(t, envelope(good), `"detail-type":"document.uploaded"`, `"detail-type":"Matter.Created"`), BadName},
+	} {
+		n, err := Decode([]byte(c.body))
+		var fault *DecodeError
+		switch {
+		case c.want == nudge:
+			if diff := cmp.Diff(sample(t), n); err != nil || diff != "" {
+				t.Errorf("%s: %v (-want +got):\n%s", c.name, err, diff)
+			}
+		case !errors.As(err, &fault) || fault.Reason != c.want:
+			t.Errorf("%s: %+v, %v; want %s", c.name, n, err, c.want)
+		}
+	}
+}
+
+// field report 14: every body has a verdict, and each kind of malformed one has its own
 // reason.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -295,7 +336,7 @@ func bodies(t testing.TB) [][]byte {
 	return out
 }
 
-// Field report 14: 200 and more mutations of real envelopes each get a verdict.
+// field report 14: 200 and more mutations of real envelopes each get a verdict.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	seeds := bodies(t)

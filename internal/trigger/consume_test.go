@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,10 +76,10 @@ func (q *queue) Release(_ context.Context, ms []nudge.Message) (int, error) {
 }
 
 // consume runs a Consumer until the queue was found empty, and returns its metrics.
-func consume(t *testing.T, db *pgtest.DB, q *queue) map[string]float64 {
+func consume(t *testing.T, db *pgtest.DB, q *queue, change ...func(*trigger.Options)) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	tr := trigger.New(db.Pool, reg, options(t))
+	tr := trigger.New(db.Pool, reg, options(t, change...))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tr.NewConsumer(q, 1, time.Second).Run(ctx) }()
@@ -161,6 +164,73 @@ func TestEachNudgeHasItsOutcome(t *testing.T) {
 	if n := value[int](t, db.Pool, `SELECT sum(demands_owed) FROM ops.matter_frame_jobs`); n != 2 {
 		t.Errorf("%d demands of two facts", n)
 	}
+}
+
+// field report 14: of ten messages one is none of ours. The nine others proceed,
+// whatever known envelope they came in; the bad one goes back for the queue's redrive,
+// its reason is said once, and seeing it again stops nobody.
+func TestNineNudgesOfTenProceed(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	said := &logged{}
+	for bad, reason := range map[string]nudge.Reason{
+		"hello": nudge.NotJSON, "": nudge.Empty, "null": nudge.NotObject, "[]": nudge.NotObject, `"{\"v\":1}"`: nudge.NotObject,
+		`{"detail-type":"document.uploaded","source":"brief.ops"}`:               nudge.MissingDetail,
+		`{"detail-type":"Matter.Created","source":"brief.ops","detail":{"v":1}}`: nudge.BadName,
+	} {
+		ten, at := make([]nudge.Message, 10), rand.N(10)
+		for i := range ten {
+			body := []byte(bad)
+			if i != at {
+				k := newKey()
+				body = wrapped(i, nudgeOf(fact(t, db, k, "document.uploaded"), k).Encode())
+			}
+			ten[i] = message(fmt.Sprint(i), body)
+		}
+		again := ten[at]
+		again.ReceiveCount = 2
+		q := newQueue(ten, []nudge.Message{again})
+		got := consume(t, db, q, func(o *trigger.Options) { o.Log = slog.New(slog.NewTextHandler(said, nil)) })
+		if got["demanded"] != 9 || got["malformed"] != 2 || len(q.deleted) != 9 || !slices.Equal(q.released, []string{again.ID, again.ID}) {
+			t.Errorf("%q: %v, deleted %v, released %v", bad, got, q.deleted, q.released)
+		}
+		if text := said.take(); strings.Count(text, "malformed nudge") != 1 || !strings.Contains(text, "reason="+string(reason)+" ") {
+			t.Errorf("%q: no one word of %s in:\n%s", bad, reason, text)
+		}
+	}
+	if n := value[int](t, db.Pool, `SELECT count(*) FROM ops.outbox_undecided`); n != 0 {
+		t.Errorf("%d facts are undecided", n)
+	}
+}
+
+// wrapped puts a nudge into one of the envelopes that are known.
+func wrapped(i int, body []byte) []byte {
+	if i%2 == 1 {
+		body = fmt.Appendf(nil, `{"version":"0","detail-type":"document.uploaded","source":"brief.ops","detail":%s}`, body)
+	}
+	if i%4 > 1 {
+		body = fmt.Appendf(nil, `{"Type":"Notification","Message":%q}`, body)
+	}
+	return body
+}
+
+// logged keeps what was logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
 }
 
 // A fact that only contradicted nudges name stays undecided for the sweep.
