@@ -14,6 +14,9 @@ type Checked interface {
 	// Title says which variant this is.
 	Title() string
 
+	// Properties lists what is judged, in the order of a Report.
+	Properties() []Judged
+
 	// Check searches and judges. When the search is stopped or reaches its limit,
 	// both the report of the part that was found and the error are returned.
 	Check(ctx context.Context, o model.Options) (Report, error)
@@ -30,6 +33,11 @@ type Checked interface {
 	// Explore follows steps from the initial state, each given by its place among
 	// those offered, and shows where it ends.
 	Explore(path []int) (Scene, error)
+
+	// Actions names the steps of a path, and those offered at its end, by what
+	// they are: the same in every variant of a model, unlike their places and
+	// labels.
+	Actions(path []int) (taken, offered []string, err error)
 }
 
 // Formats are those that Graph writes.
