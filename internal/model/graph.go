@@ -57,7 +57,8 @@ func (g *Graph[S, A]) States() int { return g.known.count }
 // steps to the same state count twice.
 func (g *Graph[S, A]) Transitions() int { return g.transitions }
 
-// Depth returns the length of the longest of the shortest paths.
+// Depth returns the length of the longest of the shortest paths to the expanded
+// states.
 func (g *Graph[S, A]) Depth() int { return g.depth }
 
 // Complete reports whether every reachable state was found and expanded.
@@ -68,7 +69,7 @@ func (g *Graph[S, A]) State(id int) S { return *g.known.at(uint32(id)) }
 
 // ID returns a state's number, false for a state that was not found.
 func (g *Graph[S, A]) ID(s S) (int, bool) {
-	id, _, _, known := g.known.find(&s)
+	id, _, known := g.known.find(&s, g.known.hash(&s))
 	return int(id), known
 }
 

@@ -12,8 +12,8 @@ type Model[S, A comparable] struct {
 	Initial S
 
 	// Next calls yield once for every step out of s, in an order that depends on s
-	// alone. It is called from one goroutine at a time per search, and more than
-	// once for the same state; it should not allocate.
+	// alone. It is called more than once for the same state, and by several
+	// goroutines where the search is told to; it should not allocate.
 	Next func(s S, yield func(a A, to S))
 
 	// Label says in words what the step does; called for traces and pictures only.

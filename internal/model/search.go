@@ -17,8 +17,13 @@ type Options struct {
 	// property keeps them anyway.
 	Edges bool
 
+	// Parallel is how many goroutines call Next at the same time; 0 and 1 mean none
+	// but the caller's. The outcome does not depend on it, so it is worth the cores
+	// it takes, most of all where Next is slow.
+	Parallel int
+
 	// Progress is called after every level and about every 100 000 expanded states,
-	// in the searching goroutine. Depth is the level being expanded. Optional.
+	// in the caller's goroutine. Depth is the level being expanded. Optional.
 	Progress func(states, transitions, depth int)
 }
 
@@ -37,10 +42,7 @@ func (e *LimitError) Error() string {
 		e.Model, e.Limit, e.Transitions, e.Limit)
 }
 
-const (
-	askEvery  = 1 << 10 // expanded states between two looks at the context
-	tellEvery = 100 * askEvery
-)
+const tellEvery = 100_000 // expanded states between two reports of progress
 
 // Search explores the model breadth first, first in first out, and returns what it
 // found. When the context ends or the limit is reached it returns the part found so
@@ -61,67 +63,105 @@ func Search[S, A comparable](ctx context.Context, m Model[S, A], opts Options) (
 	return g, b.run(ctx)
 }
 
-// search is a Graph under construction.
+// search is a Graph under construction. States are expanded by the chunk, and the
+// steps of a chunk are then settled (looked up, numbered) together and in order: a
+// look-up waits for memory, and so many waits overlap. Chunks may be expanded
+// elsewhere and early; they are settled here, one after the other. So the outcome
+// is that of one state at a time.
 type search[S, A comparable] struct {
 	*Graph[S, A]
 	opts Options
 	keep bool // targets
-
-	from uint32 // the state being expanded
-	seen int    // steps out of it
-	full bool   // one of them did not fit
+	crew *crew[S, A]
 }
 
-// run expands states until there are none left, or until it must stop.
+// run expands level after level until there are no states left, or until it must
+// stop.
 func (b *search[S, A]) run(ctx context.Context) error {
-	b.visit(b.model.Initial) // state 0, its own parent
-	b.edges.targets, b.seen = nil, 0
-	visit := func(_ A, to S) { b.visit(to) } // made once: a closure per state would be garbage
-	level := 1                               // first state of the next level
-	for b.expanded < b.known.count {
-		if b.expanded == level {
-			level = b.known.count
-			b.depth++
-			b.tell()
-		}
-		if b.expanded%askEvery == 0 {
-			if ctx.Err() != nil {
-				return fmt.Errorf("model %s: stopped after %d states, %d transitions: %w", b.model.Name, b.known.count, b.transitions, context.Cause(ctx))
-			}
-			if b.expanded%tellEvery == 0 {
-				b.tell()
-			}
-		}
-		b.from, b.seen = uint32(b.expanded), 0
-		b.model.Next(*b.known.at(b.from), visit)
-		if b.full { // the state counts as not expanded, and its steps as not seen
-			b.edges.targets = b.edges.targets[:min(b.transitions, len(b.edges.targets))]
-			return &LimitError{Model: b.model.Name, Limit: b.opts.MaxStates, Transitions: b.transitions}
-		}
-		b.transitions += b.seen
-		b.expanded++
-		if b.keep {
-			b.edges.ends = append(b.edges.ends, b.transitions)
+	b.number(&step[S]{to: b.model.Initial, half: b.known.hash(&b.model.Initial)}) // state 0, its own parent
+	b.crew = muster(&b.model, b.known, b.opts.Parallel)
+	defer b.crew.dismiss()
+	for depth := 0; b.expanded < b.known.count; depth++ {
+		b.depth = depth
+		b.tell()
+		if err := b.level(ctx, uint32(b.expanded), uint32(b.known.count)); err != nil {
+			return err
 		}
 	}
 	b.tell()
 	return nil
 }
 
-// visit records one step out of b.from.
-func (b *search[S, A]) visit(to S) {
-	id, half, slot, known := b.known.find(&to)
-	if !known {
-		if b.known.count >= b.opts.MaxStates {
-			b.full = true
-			return
+// level expands the states from next to end, which are all that have their depth.
+func (b *search[S, A]) level(ctx context.Context, next, end uint32) error {
+	for b.expanded < int(end) {
+		for next < end && b.crew.room() {
+			states := b.known.run(next, min(next+chunkStates, end))
+			b.crew.expand(next, states)
+			next += uint32(len(states))
 		}
-		id = b.known.add(&to, half, slot)
-		b.parents = append(b.parents, b.from)
+		c := b.crew.oldest()
+		if err := b.settle(c); err != nil {
+			return err
+		}
+		b.crew.reuse(c)
+		if b.expanded%tellEvery < chunkStates {
+			b.tell()
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("model %s: stopped after %d states, %d transitions: %w", b.model.Name, b.known.count, b.transitions, context.Cause(ctx))
+		}
 	}
-	b.seen++
-	if b.keep {
-		b.edges.targets = append(b.edges.targets, id)
+	return nil
+}
+
+// settle gives every target of a chunk its number. States whose steps did not all
+// fit count as not expanded, and their steps as not seen.
+func (b *search[S, A]) settle(c *chunk[S]) error {
+	for i := range c.steps { // nothing but loads, so that they overlap
+		p := &c.steps[i]
+		p.word = b.known.first(p.half)
+	}
+	seen := b.transitions
+	for i := range c.steps {
+		p := &c.steps[i]
+		b.close(p.from, seen)
+		id, known := b.known.match(&p.to, p.half, p.word)
+		if !known {
+			if id, known = b.number(p); !known {
+				b.edges.targets = b.edges.targets[:min(b.transitions, len(b.edges.targets))]
+				return &LimitError{Model: b.model.Name, Limit: b.opts.MaxStates, Transitions: b.transitions}
+			}
+		}
+		seen++
+		if b.keep {
+			b.edges.targets = append(b.edges.targets, id)
+		}
+	}
+	b.close(c.first+uint32(len(c.states)), seen)
+	return nil
+}
+
+// number finds or makes the number of a target, false when there is no room.
+func (b *search[S, A]) number(p *step[S]) (uint32, bool) {
+	id, slot, known := b.known.find(&p.to, p.half)
+	if known {
+		return id, true
+	}
+	if b.known.count >= b.opts.MaxStates {
+		return 0, false
+	}
+	b.parents = append(b.parents, p.from)
+	return b.known.add(&p.to, p.half, slot), true
+}
+
+// close marks the states before until as expanded, with so many steps up to here.
+func (b *search[S, A]) close(until uint32, seen int) {
+	for ; b.expanded < int(until); b.expanded++ {
+		b.transitions = seen
+		if b.keep {
+			b.edges.ends = append(b.edges.ends, seen)
+		}
 	}
 }
 

@@ -2,9 +2,9 @@ package model
 
 import "hash/maphash"
 
-// chunkBits: states lie in pieces of this many bits, so that growing never copies
+// pieceBits: states lie in pieces of this many bits, so that growing never copies
 // them.
-const chunkBits = 12
+const pieceBits = 12
 
 // set numbers states in the order they are added. It is exact: a state is known
 // only if it is equal to one that was added.
@@ -33,23 +33,40 @@ func newSet[S comparable]() *set[S] {
 
 // at returns the state of a number below count; it stays where it is.
 func (t *set[S]) at(id uint32) *S {
-	return &t.piece[id>>chunkBits][id&(1<<chunkBits-1)]
+	return &t.piece[id>>pieceBits][id&(1<<pieceBits-1)]
 }
 
-// find returns a state's number, or its hash's upper half and the empty slot where
-// it would go.
-func (t *set[S]) find(s *S) (id uint32, half uint32, slot uint32, known bool) {
-	half = uint32(maphash.Comparable(t.seed, *s) >> 32)
+// run returns the states from first on and before end that lie in one piece. They
+// are never written again, so they may be read while others are added.
+func (t *set[S]) run(first, end uint32) []S {
+	piece := t.piece[first>>pieceBits]
+	from := first & (1<<pieceBits - 1)
+	return piece[from:min(int(from+end-first), len(piece))]
+}
+
+// hash returns the half of a state's hash that the table works with.
+func (t *set[S]) hash(s *S) uint32 { return uint32(maphash.Comparable(t.seed, *s) >> 32) }
+
+// first returns the slot where a search for that half begins.
+func (t *set[S]) first(half uint32) uint64 { return t.slots[half>>t.shift] }
+
+// match looks a state up in a slot that first returned at some time: what a slot
+// says stays true. It may miss a state that find knows.
+func (t *set[S]) match(s *S, half uint32, word uint64) (uint32, bool) {
+	id := uint32(word) - 1
+	return id, word != 0 && uint32(word>>32) == half && *t.at(id) == *s
+}
+
+// find returns a state's number, or the empty slot where it would go.
+func (t *set[S]) find(s *S, half uint32) (id, slot uint32, known bool) {
 	mask := uint32(len(t.slots) - 1)
 	for slot = half >> t.shift; ; slot = (slot + 1) & mask {
 		word := t.slots[slot]
 		if word == 0 {
-			return 0, half, slot, false
+			return 0, slot, false
 		}
-		if uint32(word>>32) == half {
-			if id = uint32(word) - 1; *t.at(id) == *s {
-				return id, half, slot, true
-			}
+		if id, known = t.match(s, half, word); known {
+			return id, slot, true
 		}
 	}
 }
@@ -57,8 +74,8 @@ func (t *set[S]) find(s *S) (id uint32, half uint32, slot uint32, known bool) {
 // add puts a state that find did not know into the slot that find named.
 func (t *set[S]) add(s *S, half, slot uint32) uint32 {
 	id := uint32(t.count)
-	if id&(1<<chunkBits-1) == 0 {
-		t.piece = append(t.piece, make([]S, 1<<chunkBits))
+	if id&(1<<pieceBits-1) == 0 {
+		t.piece = append(t.piece, make([]S, 1<<pieceBits))
 	}
 	*t.at(id) = *s
 	t.slots[slot] = uint64(half)<<32 | uint64(id+1)
