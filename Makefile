@@ -38,7 +38,8 @@ test: need-go ## all tests, with the race detector, on a real PostgreSQL; TESTFL
 	@$(if $(RACE),scripts/need-cc,:)
 	$(GO) test $(RACE) -shuffle=on -timeout 20m $(TESTFLAGS) ./...
 
-test-kumo: need-go ## the wire check on an emulator that nobody here wrote; listens on 127.0.0.1:4566
+test-kumo: need-go ## the wire and the demo on an emulator that nobody here wrote; listens on 127.0.0.1:4566
+	@scripts/need-postgres --or-docker
 	cd test/kumo && $(GO) test -count=1 ./...
 
 test-full: need-go ## the long campaigns at full size; writes docs/evidence/test-full.md

@@ -24,18 +24,22 @@ shows with them what the rail promises:
   4  every nudge is lost: the outbox is swept, and the Brief is current all the same
 
 With --source ledger there is no relay, no bus and no scene 4: PostgreSQL alone.
+With --aws-endpoint the bus and the queues are made at an emulator of EventBridge and
+SQS that already runs, such as kumo or railctl aws-fake, and removed at the end.
 
-Everything it shows is read from the rows, the programs' own metrics and the fake's
-counts. It ends all it started. The exit code is 0 only when everything held. It needs
-no configuration, and touches no other database and nobody's AWS account.`
+Everything it shows is read from the rows, the programs' own metrics and a queue that
+gets all that the bus carries. It ends all it started. The exit code is 0 only when
+everything held. It needs no configuration, touches no other database, and calls with
+the keys of nobody: never anybody's AWS account.`
 
 // demoOptions are the flags of the demo.
 type demoOptions struct {
-	docs    string // folder of the person's own documents; empty: the project's
-	keep    bool
-	plain   bool
-	workers int
-	source  string // of the workers' facts
+	docs     string // folder of the person's own documents; empty: the project's
+	keep     bool
+	plain    bool
+	workers  int
+	source   string // of the workers' facts
+	endpoint string // URL of an emulator; empty: the fake inside
 }
 
 const (
@@ -63,7 +67,8 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "stay up afterwards, to look around, until Ctrl-C")
 	cmd.Flags().BoolVar(&o.plain, "plain", false, "print changes as lines, as into a pipe; no colour")
 	cmd.Flags().IntVar(&o.workers, "workers", 2, "workers to start, 2 to 9")
-	cmd.Flags().StringVar(&o.source, "source", demoBus, "where workers hear of facts: `bus`, a fake one with relay and queue, or ledger, PostgreSQL alone")
+	cmd.Flags().StringVar(&o.source, "source", demoBus, "where workers hear of facts: `bus`, with relay and queue, or ledger, PostgreSQL alone")
+	cmd.Flags().StringVar(&o.endpoint, "aws-endpoint", "", "`URL` of an emulator of EventBridge and SQS to use instead of the fake inside")
 	return cmd
 }
 
@@ -88,6 +93,9 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	}
 	if o.source != demoBus && o.source != demoLedger {
 		return fail(exitUsage, "--source %q: it is %s or %s", o.source, demoBus, demoLedger)
+	}
+	if err := checkEndpoint(o); err != nil {
+		return err
 	}
 	// A terminal that is closed and a pipe that breaks end it as Ctrl-C does: in order.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
@@ -183,8 +191,10 @@ func (d *demo) lookAround(ctx context.Context) {
 	for _, w := range d.stage.workers {
 		s.line("  curl http://%s/metrics    (worker %s)", w.listen, w.name)
 	}
-	if b := d.stage.bus; b != nil {
+	if d.stage.bus != nil {
 		s.line("  curl http://%s/metrics    (relay)", d.stage.relay.listen)
+	}
+	if b := d.stage.bus; b != nil && b.fake != nil {
 		s.line("  curl %s/_fake/stats", b.url)
 	}
 	s.line("  less %s/*.log", d.stage.dir)

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
 
 	"briefrail/internal/audit"
 	"briefrail/internal/nudge"
-	"briefrail/internal/nudge/awsfake"
 )
 
 // Counters of the workers.
@@ -19,14 +19,17 @@ const (
 
 // passage counts what has come through since the programs started.
 type passage struct {
+	carried  int // facts whose nudge was seen on the bus
 	received int // messages that the workers had
 	byNudge  int // facts that were decided because of one
-	dropped  int // by the fake
 }
 
-// passed reads the counters of all workers and of the fake.
+// passed looks at the bus and reads the counters of all workers.
 func (d *demo) passed(ctx context.Context) (p passage, err error) {
-	p.dropped = d.stage.bus.Stats().Dropped
+	if err := d.stage.bus.look(ctx); err != nil {
+		return p, err
+	}
+	p.carried = len(d.stage.bus.seen)
 	for _, w := range d.stage.workers {
 		for name, sum := range map[string]*int{
 			receivedCounter:                         &p.received,
@@ -42,19 +45,36 @@ func (d *demo) passed(ctx context.Context) (p passage, err error) {
 	return p, nil
 }
 
-// settleNudges waits until every fact is published and decided, and no message is
-// under way.
-func (d *demo) settleNudges(ctx context.Context) error {
-	return d.watch(ctx, "every nudge to be through", func(ticket) bool {
-		visible, inFlight, delayed := d.stage.bus.Depth(demoQueue)
-		undecided, err := audit.OutboxCount(ctx, d.stage.pool, audit.FactFilter{Undecided: true})
-		return err == nil && undecided+int64(visible+inFlight+delayed) == 0 && d.allPublished(ctx)
+// settleNudges waits until every fact is published, seen on the bus and decided, and
+// no message is under way. heard says that the workers' queue gets them too: an event
+// that the bus has taken may be on its way there yet.
+func (d *demo) settleNudges(ctx context.Context, heard bool) error {
+	var failed error
+	err := d.watch(ctx, "every nudge to be through", func(ticket) (through bool) {
+		through, failed = d.through(ctx, heard)
+		return through || failed != nil
 	})
+	if failed != nil {
+		return failed
+	}
+	return err
 }
 
-func (d *demo) allPublished(ctx context.Context) bool {
+func (d *demo) through(ctx context.Context, heard bool) (bool, error) {
+	waiting, err := d.stage.bus.Waiting(ctx)
+	if err != nil {
+		return false, err
+	}
+	undecided, err := audit.OutboxCount(ctx, d.stage.pool, audit.FactFilter{Undecided: true})
+	if err != nil {
+		return false, err
+	}
 	h, err := d.history(ctx)
-	return err == nil && published(h.facts) == len(h.facts)
+	if err != nil || waiting > 0 || undecided > 0 || published(h.facts) < len(h.facts) {
+		return false, err
+	}
+	p, err := d.passed(ctx)
+	return p.carried >= len(h.facts) && (p.received >= len(h.facts) || !heard), err
 }
 
 // published counts the facts that are marked as published.
@@ -70,7 +90,7 @@ func published(facts []audit.FactRow) (n int) {
 // showNudges ends scene 1: what passed the bus meanwhile.
 func (d *demo) showNudges(ctx context.Context) error {
 	s := d.screen
-	if err := d.settleNudges(ctx); err != nil {
+	if err := d.settleNudges(ctx, true); err != nil {
 		return err
 	}
 	p, err := d.passed(ctx)
@@ -81,33 +101,40 @@ func (d *demo) showNudges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, body := len(h.facts), d.stage.bus.Newest(demoQueue)
+	n, event := len(h.facts), d.stage.bus.newest
 	s.line("")
-	s.line("  %s", s.paint(styleBold, "One nudge, as it lay in the queue"))
-	for _, l := range indented(body) {
-		s.line("    %s", l)
+	s.line("  %s", s.paint(styleBold, "One event, as the bus carried it; its detail is the nudge"))
+	for _, l := range indented(event) {
+		s.line("  %s", l)
 	}
 	s.line("")
-	s.check(published(h.facts) == n, "%s, the landing's own among them: %d published by the relay", count(n, "fact"), published(h.facts))
+	s.check(published(h.facts) == n && p.carried == n, "%s, the landing's own among them: %d published by the relay, %d seen on the bus",
+		count(n, "fact"), published(h.facts), p.carried)
 	s.check(p.received >= n && p.byNudge > 0, "%s received by the workers: %d of the facts decided by their nudge, %d by the sweep",
 		count(p.received, "nudge"), p.byNudge, n-p.byNudge)
-	s.check(idsOnly(body, h.facts), "the nudge names a fact by its ids and holds nothing else: the outbox is the truth")
+	s.check(idsOnly(event, h.facts), "the nudge names a fact by its ids and holds nothing else: the outbox is the truth")
 	return nil
 }
 
 // indented is JSON in lines; what is none comes as it is.
-func indented(body string) []string {
+func indented(body []byte) []string {
 	out, err := json.MarshalIndent(json.RawMessage(body), "", "  ")
 	if err != nil {
-		return []string{body}
+		out = body
 	}
 	return strings.Split(string(out), "\n")
 }
 
-// idsOnly reports whether a message is the nudge of one of the facts, to the byte.
-func idsOnly(body string, facts []audit.FactRow) bool {
-	n, err := nudge.Decode([]byte(body))
-	if err != nil || body != string(n.Encode()) {
+// idsOnly reports whether an event's detail is the nudge of one of the facts and has
+// no member more. The members' order is the endpoint's.
+func idsOnly(event []byte, facts []audit.FactRow) bool {
+	var envelope struct{ Detail map[string]any }
+	n, err := nudge.Decode(event)
+	if err != nil || json.Unmarshal(event, &envelope) != nil {
+		return false
+	}
+	var want map[string]any
+	if json.Unmarshal(n.Encode(), &want) != nil || !reflect.DeepEqual(envelope.Detail, want) {
 		return false
 	}
 	for _, f := range facts {
@@ -121,7 +148,13 @@ func idsOnly(body string, facts []audit.FactRow) bool {
 // lostNudges is scene 4: a queue is only a nudge.
 func (d *demo) lostNudges(ctx context.Context) error {
 	s := d.screen
-	if err := d.settleNudges(ctx); err != nil {
+	if err := d.settleNudges(ctx, true); err != nil {
+		return err
+	}
+	s.title("4 of %d  Every nudge is lost", d.parts())
+	s.tell("From now on the bus accepts each nudge and the workers' queue gets none: its rule has lost that target, and nobody is told. "+
+		"The workers also look through the outbox itself: a fact that is %.0f s old and undecided needs no nudge.", demoGrace.Seconds())
+	if err := d.cutOff(ctx); err != nil {
 		return err
 	}
 	old, err := d.history(ctx)
@@ -132,11 +165,6 @@ func (d *demo) lostNudges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.title("4 of %d  Every nudge is lost", d.parts())
-	s.tell("From now on the bus accepts each nudge and delivers none, and nobody is told. The workers also look through "+
-		"the outbox itself: a fact that is %.0f s old and undecided needs no nudge.", demoGrace.Seconds())
-	d.stage.bus.SetChaos(awsfake.Chaos{Drop: 1})
-	defer d.stage.bus.SetChaos(awsfake.Chaos{})
 	if err := d.askUnheard(ctx); err != nil {
 		return err
 	}
@@ -149,16 +177,24 @@ func (d *demo) lostNudges(ctx context.Context) error {
 		return err
 	}
 	d.checkLost(h.since(old), before, after)
-	return nil
+	return d.stage.bus.Mend(ctx)
+}
+
+// cutOff takes the queue from the rule and waits for what had left the bus before.
+func (d *demo) cutOff(ctx context.Context) error {
+	if err := d.stage.bus.Cut(ctx); err != nil {
+		return err
+	}
+	if err := d.watchFor(ctx, 500*time.Millisecond); err != nil {
+		return err
+	}
+	return d.settleNudges(ctx, true)
 }
 
 // askUnheard asks for a Brief and waits until it is current and all its facts decided.
 func (d *demo) askUnheard(ctx context.Context) error {
 	s := d.screen
-	if err := d.watchFor(ctx, 0); err != nil { // the row before anything happens
-		return err
-	}
-	s.act("the bus drops everything; somebody asks")
+	s.act("the bus loses everything; somebody asks")
 	if err := d.ask(ctx); err != nil {
 		return err
 	}
@@ -169,15 +205,15 @@ func (d *demo) askUnheard(ctx context.Context) error {
 	if err := d.watchIdle(ctx); err != nil {
 		return err
 	}
-	return d.settleNudges(ctx)
+	return d.settleNudges(ctx, false)
 }
 
 func (d *demo) checkLost(h history, before, after passage) {
 	s, n := d.screen, len(h.facts)
-	dropped := after.dropped - before.dropped
+	lost := after.carried - before.carried
 	s.line("")
-	s.check(published(h.facts) == n && dropped >= n, "%s, %d published by the relay; %s lost by the bus",
-		count(n, "fact"), published(h.facts), count(dropped, "nudge"))
+	s.check(published(h.facts) == n && lost == n, "%s, %d published by the relay; %s seen on the bus and lost behind it",
+		count(n, "fact"), published(h.facts), count(lost, "nudge"))
 	s.check(after.received == before.received, "%s received by the workers", count(after.received-before.received, "nudge"))
 	s.check(swept(h.facts), "%s: the sweep took each fact once it was %.0f s old", count(n, "receipt"), demoGrace.Seconds())
 	s.check(len(h.runs) == 1 && len(h.frames) == 1, "%s, %s", count(len(h.runs), "build"), count(len(h.frames), "frame"))

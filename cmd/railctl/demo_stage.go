@@ -73,7 +73,7 @@ func (st *stage) build(ctx context.Context, o demoOptions, s *screen) (err error
 		return err
 	}
 	if o.source == demoBus {
-		if err := st.startBus(ctx, s); err != nil {
+		if err := st.startBus(ctx, o.endpoint, s); err != nil {
 			return err
 		}
 	}
@@ -221,14 +221,17 @@ func (st *stage) strike() error {
 		all.Go(p.stop)
 	}
 	errs := []error{all.Wait()}
+	// bounded clean-up: what an endpoint keeps after that stays, under the demo's name
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
 	if st.bus != nil {
-		st.bus.end()
+		errs = append(errs, st.bus.end(ctx))
 	}
 	if st.pool != nil {
 		st.pool.Close()
 	}
 	if st.database != nil {
-		// bounded clean-up: the server is killed after that
+		// the server is killed after that
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		errs = append(errs, st.database(ctx))

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"briefrail/internal/nudge/awsfake"
 )
 
 // TestDemo plays the demo with real processes, as make demo does.
@@ -25,7 +27,7 @@ func TestDemo(t *testing.T) {
 	t.Run("bus", func(t *testing.T) { t.Parallel(); testDemoBus(t, bin) })
 	t.Run("ledger", func(t *testing.T) { t.Parallel(); testDemoLedger(t, bin) })
 	t.Run("real case", func(t *testing.T) { t.Parallel(); testDemoRealCase(t, bin) })
-	t.Run("source unknown", func(t *testing.T) { t.Parallel(); testDemoUnknownSource(t, bin) })
+	t.Run("misused", func(t *testing.T) { t.Parallel(); testDemoMisused(t, bin) })
 	t.Run("programs missing", func(t *testing.T) { t.Parallel(); testDemoAlone(t, bin) })
 	t.Run("interrupted", func(t *testing.T) { t.Parallel(); testDemoInterrupted(t, bin) })
 	t.Run("killed", func(t *testing.T) { t.Parallel(); testDemoKilled(t, bin) })
@@ -134,9 +136,9 @@ func testDemoBus(t *testing.T, bin string) {
 		t.Errorf("exit %d", code)
 	}
 	wantLines(t, out, append(storyOfBoth(),
-		`✓ 4 facts, the landing's own among them: 4 published by the relay`, `✓ \d+ nudges received by the workers: [1-4] of the facts decided by their nudge`,
-		`in the queue \{ "v": 1, "event_id": "[0-9a-f-]{36}"`, `✓ the nudge names a fact by its ids and holds nothing else`,
-		`4 of 4 Every nudge is lost`, `✓ 2 facts, 2 published by the relay; \d+ nudges lost by the bus ✓ 0 nudges received by the workers`,
+		`✓ 4 facts, the landing's own among them: 4 published by the relay, 4 seen on the bus`, `✓ \d+ nudges received by the workers: [1-4] of the facts decided by their nudge`,
+		`"detail": \{ "v": 1, "event_id": "[0-9a-f-]{36}"`, `"source": "brief.ops"`, `✓ the nudge names a fact by its ids and holds nothing else`,
+		`4 of 4 Every nudge is lost`, `✓ 2 facts, 2 published by the relay; 2 nudges seen on the bus and lost behind it ✓ 0 nudges received by the workers`,
 		`✓ 2 receipts: the sweep took each fact once it was 3 s old`, `✓ 1 build, 1 frame ✓ the Brief is current`, `✓ 6 builds: 5 landed, 1 expired; 5 frames`)...)
 	wantNarrow(t, out)
 }
@@ -171,10 +173,20 @@ func testDemoRealCase(t *testing.T, bin string) {
 	}
 }
 
-func testDemoUnknownSource(t *testing.T, bin string) {
-	out, code := playDemo(t, filepath.Join(bin, "railctl"), "--source", "kafka")
-	if code != exitUsage || !strings.Contains(out, "bus or ledger") {
-		t.Errorf("exit %d: %s", code, out)
+func testDemoMisused(t *testing.T, bin string) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--source", "kafka"}, "bus or ledger"},
+		{[]string{"--aws-endpoint", "127.0.0.1:4566"}, "a URL like http://127.0.0.1:4566"},
+		{[]string{"--aws-endpoint", "http://127.0.0.1:4566/queue"}, "a URL like http://127.0.0.1:4566"},
+		{[]string{"--aws-endpoint", "http://127.0.0.1:4566", "--source", "ledger"}, "needs --source bus"},
+	} {
+		out, code := playDemo(t, filepath.Join(bin, "railctl"), c.args...)
+		if code != exitUsage || !strings.Contains(out, c.want) {
+			t.Errorf("%q: exit %d: %s", c.args, code, out)
+		}
 	}
 }
 
@@ -195,9 +207,9 @@ func testDemoAlone(t *testing.T, bin string) {
 
 // beginDemo starts a demo and returns once its first document has landed, with the
 // processes that it told of.
-func beginDemo(t *testing.T, bin string) (cmd *exec.Cmd, tmp string, rest io.Reader, pids []int) {
+func beginDemo(t *testing.T, bin string, args ...string) (cmd *exec.Cmd, tmp string, rest io.Reader, pids []int) {
 	t.Helper()
-	cmd, tmp = demoCmd(t, t.Context(), filepath.Join(bin, "railctl"))
+	cmd, tmp = demoCmd(t, t.Context(), filepath.Join(bin, "railctl"), args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -241,8 +253,15 @@ func wantGone(t *testing.T, pids []int) {
 	}
 }
 
+// testDemoInterrupted is at somebody's endpoint, where nothing of it may stay.
 func testDemoInterrupted(t *testing.T, bin string) {
-	cmd, tmp, rest, pids := beginDemo(t, bin)
+	fake := awsfake.New(awsfake.Options{})
+	url, end, err := fake.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	cmd, tmp, rest, pids := beginDemo(t, bin, "--aws-endpoint", url)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +272,12 @@ func testDemoInterrupted(t *testing.T, bin string) {
 	}
 	wantGone(t, pids)
 	wantNothingLeft(t, tmp)
+	calls := fake.Stats().Calls
+	for made, removed := range map[string]string{"CreateQueue": "DeleteQueue", "PutRule": "DeleteRule", "CreateEventBus": "DeleteEventBus"} {
+		if n := calls[made]["ok"]; n == 0 || calls[removed]["ok"] != n {
+			t.Errorf("%s %d times, %s %v", made, n, removed, calls[removed])
+		}
+	}
 }
 
 func testDemoKilled(t *testing.T, bin string) {

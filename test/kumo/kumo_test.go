@@ -3,6 +3,7 @@ package kumo
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -67,7 +69,7 @@ func serve() error {
 		stop()
 	}()
 	front := &http.Server{
-		Handler:           &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host }},
+		Handler:           &counting{next: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host }}, calls: map[string]int{}},
 		ReadHeaderTimeout: 10 * time.Second,
 	}
 	go func() {
@@ -79,6 +81,31 @@ func serve() error {
 		return err
 	}
 	return nil
+}
+
+// callsPath is where the emulator's front tells what it was asked, by the name of the
+// call.
+const callsPath = "/_calls"
+
+// counting stands in front of the emulator, which cannot say itself what it was asked.
+type counting struct {
+	next http.Handler
+
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (c *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != callsPath {
+		c.mu.Lock()
+		c.calls[r.Header.Get("X-Amz-Target")]++
+		c.mu.Unlock()
+		c.next.ServeHTTP(w, r)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(c.calls) // a test that went away needs no answer
 }
 
 // start runs the emulator for one test.
