@@ -116,58 +116,51 @@ func message(m types.Message) Message {
 // nothing else. The error joins the calls that failed as a whole; the other calls are
 // made all the same.
 func (q *Queue) Delete(ctx context.Context, messages []Message) (failed int, err error) {
-	return q.inTens(messages, func(chunk []Message) ([]Result, error) {
+	return q.inTens(ctx, apiDelete, messages, func(ctx context.Context, chunk []Message) ([]string, []types.BatchResultErrorEntry, error) {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: &q.url}
 		for i, m := range chunk {
 			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(m.Handle)})
 		}
-		var results []Result
-		err := q.aws.call(ctx, apiDelete, q.aws.place.timeout, func(ctx context.Context) (bool, error) {
-			out, err := q.settle.DeleteMessageBatch(ctx, in)
-			if err != nil {
-				return false, err
-			}
-			ids := make([]string, len(out.Successful))
-			for i, e := range out.Successful {
-				ids[i] = aws.ToString(e.Id)
-			}
-			results = batchResults(len(chunk), ids, out.Failed)
-			return allSent(results), nil
-		})
-		return results, err
+		out, err := q.settle.DeleteMessageBatch(ctx, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		return taken(out.Successful, func(e types.DeleteMessageBatchResultEntry) *string { return e.Id }), out.Failed, nil
 	})
 }
 
 // Release makes messages visible at once (visibility 0), for another receiver or for
 // the queue's redrive. failed and the error are as for Delete.
 func (q *Queue) Release(ctx context.Context, messages []Message) (failed int, err error) {
-	return q.inTens(messages, func(chunk []Message) ([]Result, error) {
+	return q.inTens(ctx, apiRelease, messages, func(ctx context.Context, chunk []Message) ([]string, []types.BatchResultErrorEntry, error) {
 		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url}
 		for i, m := range chunk {
 			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(m.Handle)})
 		}
-		var results []Result
-		err := q.aws.call(ctx, apiRelease, q.aws.place.timeout, func(ctx context.Context) (bool, error) {
-			out, err := q.settle.ChangeMessageVisibilityBatch(ctx, in)
-			if err != nil {
-				return false, err
-			}
-			ids := make([]string, len(out.Successful))
-			for i, e := range out.Successful {
-				ids[i] = aws.ToString(e.Id)
-			}
-			results = batchResults(len(chunk), ids, out.Failed)
-			return allSent(results), nil
-		})
-		return results, err
+		out, err := q.settle.ChangeMessageVisibilityBatch(ctx, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		return taken(out.Successful, func(e types.ChangeMessageVisibilityBatchResultEntry) *string { return e.Id }), out.Failed, nil
 	})
 }
 
-// inTens makes one call for every ten messages and counts what was not taken.
-func (q *Queue) inTens(messages []Message, settle func([]Message) ([]Result, error)) (failed int, err error) {
+// inTens makes one call for every ten messages and counts what was not taken. settle
+// is the call; it returns the ids that the answer names, by what it says of them.
+func (q *Queue) inTens(ctx context.Context, api string, messages []Message,
+	settle func(context.Context, []Message) (successful []string, refused []types.BatchResultErrorEntry, err error),
+) (failed int, err error) {
 	var faults []error
 	for chunk := range slices.Chunk(messages, MaxEntries) {
-		results, err := settle(chunk)
+		var results []Result
+		err := q.aws.call(ctx, api, q.aws.place.timeout, func(ctx context.Context) (bool, error) {
+			successful, refused, err := settle(ctx, chunk)
+			if err != nil {
+				return false, err
+			}
+			results = batchResults(len(chunk), successful, refused)
+			return allSent(results), nil
+		})
 		if err != nil {
 			failed += len(chunk)
 			faults = append(faults, err)

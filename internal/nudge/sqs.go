@@ -83,16 +83,17 @@ func (s *SQS) send(ctx context.Context, nudges []Nudge) (results []Result, err e
 		if err != nil {
 			return false, err
 		}
-		results = batchResults(len(nudges), taken(out.Successful), out.Failed)
+		results = batchResults(len(nudges), taken(out.Successful, func(e types.SendMessageBatchResultEntry) *string { return e.Id }), out.Failed)
 		return allSent(results), nil
 	})
 	return results, err
 }
 
-func taken(entries []types.SendMessageBatchResultEntry) []string {
+// taken are the ids of the entries that an answer names as successful.
+func taken[E any](entries []E, id func(E) *string) []string {
 	ids := make([]string, len(entries))
 	for i, e := range entries {
-		ids[i] = aws.ToString(e.Id)
+		ids[i] = aws.ToString(id(e))
 	}
 	return ids
 }
