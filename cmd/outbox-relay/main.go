@@ -7,10 +7,7 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"briefrail/cmd/internal/daemon"
 	"briefrail/internal/config"
@@ -20,18 +17,6 @@ import (
 var version = "dev"
 
 func main() {
-	// The second signal is immediate: after the first, the default handling is back.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
-}
-
-// run is main without the process.
-func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {
-	p := daemon.Program{
-		Component: config.Relay, Short: "Sends facts from the outbox to a bus or a queue", Version: version,
-		Env: env, Stdout: stdout, Stderr: stderr,
-	}
-	p.Serve = func(ctx context.Context, cfg *config.Config) error { return start(ctx, p, cfg) }
-	return p.Run(ctx, args)
+	p := daemon.Program{Component: config.Relay, Short: "Sends facts from the outbox to a bus or a queue", Version: version, Serve: start}
+	os.Exit(p.Main(context.Background()))
 }

@@ -11,6 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +42,16 @@ type Program struct {
 	Env            []string
 	Stdout, Stderr io.Writer
 	// Serve runs until its context ends. A stop that was asked for is no error.
-	Serve func(ctx context.Context, cfg *config.Config) error
+	Serve func(ctx context.Context, p Program, cfg *config.Config) error
+}
+
+// Main is Run with the process's own arguments, environment, output and signals.
+func (p Program) Main(ctx context.Context) int {
+	// The second signal is immediate: after the first, the default handling is back.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop)
+	p.Env, p.Stdout, p.Stderr = os.Environ(), os.Stdout, os.Stderr
+	return p.Run(ctx, os.Args[1:])
 }
 
 // Run is main without the process. It returns the exit code.
@@ -75,7 +87,7 @@ func (p Program) command() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(
-		p.configured("run", "Run until SIGTERM or SIGINT", p.Serve),
+		p.configured("run", "Run until SIGTERM or SIGINT", func(ctx context.Context, cfg *config.Config) error { return p.Serve(ctx, p, cfg) }),
 		p.configured("healthcheck", "Ask the running program whether it is ready; for containers without a shell", healthcheck),
 		p.configCommand(), p.versionCommand(),
 	)
