@@ -11,7 +11,9 @@
 // A sink is open, slowed (it throttles: its rate of calls falls and climbs again),
 // or paused (it is not configured as it should be: no fact is blamed, one call
 // probes it ever more rarely). Facts are published when all sinks have taken them,
-// so while one is paused nothing is sent to the others.
+// so while one is paused nothing is sent to the others: to remember what they took
+// would cost a row a fact, tried again and again, for as long as nobody configures
+// it. Workers meanwhile sweep the outbox, as they do for every nudge that is late.
 //
 // The lease decides who may mark: a relay that slept past it sends nothing more and
 // what it marks is refused. Not promised: an order, and that a fact is sent once. A
