@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,30 +21,46 @@ type plan struct {
 	turn    time.Duration // length of one
 	latency time.Duration
 	watch   time.Duration // how long an idle worker is watched
+	facts   int           // of the run with retention on
+	paced   time.Duration // how long its times are taken
 	only    string        // names of the measurements, empty for all
 	clients int
 }
 
 func newPlan(quick bool) plan {
 	if quick {
-		return plan{idle: 100_000, rounds: 2, turn: 1500 * time.Millisecond, latency: 4 * time.Second, watch: 5 * time.Second, clients: 4}
+		return plan{idle: 100_000, rounds: 2, turn: 1500 * time.Millisecond, latency: 4 * time.Second, watch: 5 * time.Second, facts: 50_000, paced: 5 * time.Second, clients: 4}
 	}
-	return plan{idle: 1_000_000, rounds: 5, turn: 2500 * time.Millisecond, latency: 12 * time.Second, watch: 15 * time.Second, clients: 4}
+	return plan{idle: 1_000_000, rounds: 5, turn: 2500 * time.Millisecond, latency: 12 * time.Second, watch: 15 * time.Second, facts: 1_000_000, paced: 12 * time.Second, clients: 4}
 }
 
-func (p plan) wants(name string) bool { return p.only == "" || strings.Contains(p.only, name) }
+func (p plan) wants(name string) bool {
+	return p.only == "" || slices.Contains(strings.Split(p.only, ","), name)
+}
 
 func main() {
 	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "a shorter look at fewer idle matters (BENCH=quick)")
 	write := flag.String("write", "", "document to write the table into, between its markers")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile of the claim and landing cycles")
-	only := flag.String("only", "", "measure only these: demand,drain,cycle,latency,idle,scale,busy,memory")
+	only := flag.String("only", "", "measure only these: latency,bus,cycle,demand,drain,retention,scale,idle,busy,memory")
+	fake := flag.Bool(serveFakeFlag, false, "be the fake bus of another bench, until the input ends")
 	flag.Parse()
+	if *fake {
+		exitOn(serveFake(os.Stdin, os.Stdout))
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	p := newPlan(*quick)
 	p.only = *only
-	if err := run(ctx, p, *write, *profile); err != nil {
+	exitOn(run(ctx, p, *write, *profile))
+}
+
+// serveFakeFlag has the command start itself as another process.
+const serveFakeFlag = "serve-fake-bus"
+
+func exitOn(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -61,9 +78,11 @@ func run(ctx context.Context, p plan, write, profile string) (err error) {
 	}{
 		// what waits for the disk comes before what fills it
 		{"latency", b.latency},
+		{"bus", b.busLatency},
 		{"cycle", profiled(profile, b.cycle)},
 		{"demand", b.demand},
 		{"drain", b.drain},
+		{"retention", b.retention},
 		{"scale", b.scale},
 		{"idle", b.idle},
 		{"busy", b.busy},

@@ -95,25 +95,41 @@ func rate(v float64) string { return fmt.Sprintf("%.0f/s", v) }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
 
+// takeTurns lets sides take turns, each first as often as the others, and returns
+// what each of them made.
+func takeTurns(rounds int, sides ...func() (float64, error)) ([][]float64, error) {
+	made := make([][]float64, len(sides))
+	for i := range rounds {
+		for j := range sides {
+			side := (i + j) % len(sides)
+			v, err := sides[side]()
+			if err != nil {
+				return nil, err
+			}
+			made[side] = append(made[side], v)
+		}
+	}
+	return made, nil
+}
+
 // pair is what the two sides of a measurement made in their turns.
 type pair struct{ rail, hand, ratios []float64 }
 
-// turns lets the two sides take turns, each first every other time.
-func turns(rounds int, rail, hand func() (float64, error)) (p pair, err error) {
-	for i := range rounds {
-		var r, h float64
-		sides := []func() error{
-			func() (err error) { r, err = rail(); return err },
-			func() (err error) { h, err = hand(); return err },
-		}
-		for j := range sides {
-			if err := sides[(i+j)%2](); err != nil {
-				return p, err
-			}
-		}
-		p.rail, p.hand, p.ratios = append(p.rail, r), append(p.hand, h), append(p.ratios, r/h)
+func newPair(rail, hand []float64) pair {
+	p := pair{rail: slices.Clone(rail), hand: slices.Clone(hand)}
+	for i := range rail {
+		p.ratios = append(p.ratios, rail[i]/hand[i])
 	}
-	return p, nil
+	return p
+}
+
+// turns lets the two sides take turns.
+func turns(rounds int, rail, hand func() (float64, error)) (pair, error) {
+	made, err := takeTurns(rounds, rail, hand)
+	if err != nil {
+		return pair{}, err
+	}
+	return newPair(made[0], made[1]), nil
 }
 
 func (t *table) addRates(what string, p pair, asked string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,37 +34,65 @@ func retry() runs.Retry {
 	return runs.Retry{MaxAttempts: 6, Backoff: 5 * time.Second, BackoffMax: 10 * time.Minute}
 }
 
-// worker runs what railworker runs, with its default settings but for settle, until
-// ctx ends.
-func worker(ctx context.Context, pool *pgxpool.Pool, b runs.Builder, canary time.Duration) error {
+// worker is what railworker runs, with its default settings but for settle where
+// nothing else is said.
+type worker struct {
+	pool    *pgxpool.Pool
+	builder runs.Builder
+	canary  time.Duration   // zero for none
+	rules   []trigger.Rule  // none: an uploaded document, without settling
+	maxWait time.Duration   // bound of settling; zero: a minute
+	keep    sweep.Retention // zero: what is kept by default
+	source  trigger.Source  // nil: the ledger is the only one
+}
+
+// run works until ctx ends.
+func (w worker) run(ctx context.Context) error {
 	reg, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
-	rules, err := trigger.NewRules([]trigger.Rule{{Name: "document.uploaded", Priority: rail.Standard}}, nil)
+	if w.rules == nil {
+		w.rules = []trigger.Rule{{Name: "document.uploaded", Priority: rail.Standard}}
+	}
+	if w.keep.Frames == 0 {
+		w.keep = sweep.Retention{Outbox: 7 * 24 * time.Hour, Receipts: 30 * 24 * time.Hour, Runs: 90 * 24 * time.Hour, Frames: 10}
+	}
+	rules, err := trigger.NewRules(w.rules, nil)
 	if err != nil {
 		return err
 	}
-	runner := runs.New(pool, b, reg, runs.Options{
+	runner := runs.New(w.pool, w.builder, reg, runs.Options{
 		Worker: "bench", Slots: 16, Lease: time.Minute, Renew: true, Retry: retry(), StopGrace: time.Second, BuildTimeout: time.Minute,
 		BuilderName: "bench", MaxFrame: 16 << 20, KeepFrames: 10, MaxIdle: time.Second, Loops: quietLoops{}, Log: log,
 	})
-	t := trigger.New(pool, reg, trigger.Options{
-		Rules: rules, MaxWait: time.Minute, MaxIdle: time.Second, Batch: 500, Wake: runner.Wake, Loops: quietLoops{}, Log: log,
+	grace := time.Duration(0)
+	if w.source != nil {
+		grace = 30 * time.Second
+	}
+	t := trigger.New(w.pool, reg, trigger.Options{
+		Rules: rules, Grace: grace, MaxWait: cmp.Or(w.maxWait, maxWait), MaxIdle: time.Second, Batch: 500, Wake: runner.Wake, Loops: quietLoops{}, Log: log,
 	})
-	s := sweep.New(pool, reg, sweep.Options{
-		Every: time.Second, Batch: 100, Retry: retry(), Canary: canary, Wake: runner.Wake, Loops: quietLoops{}, Log: log,
-		Keep: sweep.Retention{Outbox: 7 * 24 * time.Hour, Receipts: 30 * 24 * time.Hour, Runs: 90 * 24 * time.Hour, Frames: 10},
+	s := sweep.New(w.pool, reg, sweep.Options{
+		Every: time.Second, Batch: 100, Retry: retry(), Canary: w.canary, Wake: runner.Wake, Loops: quietLoops{}, Log: log, Keep: w.keep,
 	})
 	group, ctx := errgroup.WithContext(ctx)
-	for _, loop := range []func(context.Context) error{runner.Run, t.Run, s.Run} {
+	loops := []func(context.Context) error{runner.Run, t.Run, s.Run}
+	if w.source != nil {
+		loops = append(loops, t.NewConsumer(w.source, 2, pollWait).Run)
+	}
+	for _, loop := range loops {
 		group.Go(func() error { return loop(ctx) })
 	}
 	return group.Wait()
 }
 
-// workFor runs a worker for a while.
-func workFor(ctx context.Context, d time.Duration, pool *pgxpool.Pool, b runs.Builder, canary time.Duration) error {
+// pollWait is shorter than by default, as a stop waits for the poll under way; a
+// message that comes ends the poll in either case.
+const pollWait = time.Second
+
+// runFor works for a while.
+func (w worker) runFor(ctx context.Context, d time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	if err := worker(limited, pool, b, canary); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+	if err := w.run(limited); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return err
 	}
 	return nil
@@ -86,37 +115,50 @@ func (b *instant) Build(_ context.Context, r runs.Request) (runs.Frame, runs.Usa
 const factsPerSecond = 50
 
 // latency measures how long after its commit a fact is claimed, without settling:
-// from the producer's answer to the builder's call.
+// from the producer's answer to the builder's call, with the ledger as the only
+// source.
 func (b *bench) latency(ctx context.Context) error {
-	if err := b.do(ctx, small, calmSQL,
-		`DELETE FROM ops.outbox_undecided`, vacuumSQL); err != nil {
+	waits, err := b.waits(ctx, func(ctx context.Context, w worker, d time.Duration) error { return w.runFor(ctx, d) })
+	if err != nil {
 		return err
+	}
+	b.addWaits(fmt.Sprintf("fact committed to claim at %d facts/s, settle 0", factsPerSecond), waits)
+	return nil
+}
+
+func (b *bench) addWaits(what string, waits []time.Duration) {
+	b.results.add(what+", p50", ms(quantile(waits, .5)), "", "", "")
+	b.results.add(what+", p99", ms(quantile(waits, .99)), "", "", "")
+}
+
+// waits has facts produced while work lasts, and returns how long each of them
+// waited.
+func (b *bench) waits(ctx context.Context, work func(context.Context, worker, time.Duration) error) ([]time.Duration, error) {
+	if err := b.do(ctx, small, calmSQL, `DELETE FROM ops.outbox_undecided`, vacuumSQL); err != nil {
+		return nil, err
 	}
 	pool, err := b.pool(ctx, small, 8)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer pool.Close()
 	builder := &instant{asked: map[rail.UUID]time.Time{}}
 	committed := map[rail.UUID]time.Time{}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return workFor(ctx, b.plan.latency+2*time.Second, pool, builder, 0) })
+	group.Go(func() error { return work(ctx, worker{pool: pool, builder: builder}, b.plan.latency+2*time.Second) })
 	group.Go(func() (err error) { committed, err = b.produce(ctx); return err })
 	if err := group.Wait(); err != nil {
-		return err
+		return nil, err
 	}
 	waits := make([]time.Duration, 0, len(committed))
 	for matter, at := range committed {
 		asked, ok := builder.asked[matter]
 		if !ok {
-			return fmt.Errorf("matter %s was never built", matter)
+			return nil, fmt.Errorf("matter %s was never built", matter)
 		}
 		waits = append(waits, max(0, asked.Sub(at)))
 	}
-	what := fmt.Sprintf("fact committed to claim at %d facts/s, settle 0", factsPerSecond)
-	b.results.add(what+", p50", ms(quantile(waits, .5)), "", "", "")
-	b.results.add(what+", p99", ms(quantile(waits, .99)), "", "", "")
-	return nil
+	return waits, nil
 }
 
 // produce inserts facts at random instants, each of a matter of its own, and
@@ -175,7 +217,7 @@ func (b *bench) transactions(ctx context.Context, d time.Duration) (n int64, err
 		if err != nil {
 			return 0, err
 		}
-		err = workFor(ctx, d, pool, &instant{asked: map[rail.UUID]time.Time{}}, time.Minute)
+		err = worker{pool: pool, builder: &instant{asked: map[rail.UUID]time.Time{}}, canary: time.Minute}.runFor(ctx, d)
 		pool.Close()
 		if err != nil {
 			return 0, err
