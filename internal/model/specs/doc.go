@@ -4,6 +4,7 @@
 //	router  claims a record, dispatches one second-level assignment, marks it ROUTED
 //	job     inserts or reclaims a row, runs, writes done
 //	batch   a gate that sends flagged records of a batch to review
+//	ledger  the rail's job row: claimed, built, landed under its token, swept
 //
 // Each is a model.Model in a file of its own, with its defences as switches, and
 // an Entry by which programs find it without knowing its types. What a model

@@ -11,10 +11,13 @@ type Entry struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
 
-	// Workers and Faults are the bounds that may be given; Most 0 says that the
-	// model has no such thing.
-	Workers Bound `json:"workers"`
-	Faults  Bound `json:"faults"`
+	// The bounds that may be given: workers, the budget of faults, demands made, and
+	// the attempts after which a job is parked. Most 0 says that the model has no such
+	// thing.
+	Workers  Bound `json:"workers"`
+	Faults   Bound `json:"faults"`
+	Demands  Bound `json:"demands"`
+	Attempts Bound `json:"attempts"`
 
 	// Switches are the defences, all on unless asked otherwise.
 	Switches []Switch `json:"switches,omitempty"`
@@ -47,8 +50,10 @@ const None = "none"
 
 // Options choose among the variants of a model.
 type Options struct {
-	Workers int // 0 is the model's default
-	Faults  int // the budget; Default is the model's default, 0 none at all
+	Workers  int // 0 is the model's default
+	Faults   int // the budget; Default is the model's default, 0 none at all
+	Demands  int // 0 is the model's default
+	Attempts int // before a job is parked; 0 is the model's default
 
 	// With names the only switches that are on, or None; Without those that are
 	// off. One of the two may be given.
@@ -59,12 +64,14 @@ type Options struct {
 
 // settings are Options after the check: every field has its final value.
 type settings struct {
-	entry   Entry
-	workers int
-	faults  int
-	on      []string // switches, in the entry's order
-	version string
-	gate    string
+	entry    Entry
+	workers  int
+	faults   int
+	demands  int
+	attempts int
+	on       []string // switches, in the entry's order
+	version  string
+	gate     string
 }
 
 // has reports whether a switch is on.
@@ -79,12 +86,14 @@ func (s settings) title() string {
 	if s.entry.Faults.Most > 0 {
 		parts = append(parts, counted(s.faults, "fault"))
 	}
-	switch {
-	case len(s.entry.Switches) == 0:
-	case len(s.on) == 0:
-		parts = append(parts, "no defence")
-	default:
-		parts = append(parts, "with "+strings.Join(s.on, "+"))
+	if s.entry.Demands.Most > 0 {
+		parts = append(parts, counted(s.demands, "demand"))
+	}
+	if s.entry.Attempts.Most > 0 {
+		parts = append(parts, counted(s.attempts, "attempt"))
+	}
+	if len(s.entry.Switches) > 0 {
+		parts = append(parts, s.defences())
 	}
 	for _, word := range []string{s.version, s.gate} {
 		if word != "" {
@@ -92,6 +101,30 @@ func (s settings) title() string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// few is how many switches are worth naming when they are on.
+const few = 4
+
+// defences names the switches that are on, or where they are many those that are
+// off.
+func (s settings) defences() string {
+	var off []string
+	for _, w := range s.entry.Switches {
+		if !s.has(w.Name) {
+			off = append(off, w.Name)
+		}
+	}
+	switch {
+	case len(s.on) == 0:
+		return "no defence"
+	case len(s.on) <= few:
+		return "with " + strings.Join(s.on, "+")
+	case len(off) == 0:
+		return "every defence"
+	default:
+		return "without " + strings.Join(off, "+")
+	}
 }
 
 // counted writes a number with its noun.
@@ -104,7 +137,7 @@ func counted(n int, noun string) string {
 
 // List returns every model, the published ones first.
 func List() []Entry {
-	return []Entry{routerEntry(), jobEntry(), batchEntry()}
+	return []Entry{routerEntry(), jobEntry(), batchEntry(), ledgerEntry()}
 }
 
 // Find makes the variant of a model that the options choose. Its errors name what
@@ -127,19 +160,29 @@ func Find(name string, o Options) (Checked, error) {
 // settle checks the options against the entry.
 func (e Entry) settle(o Options) (settings, error) {
 	s := settings{entry: e}
-	if o.Workers == 0 {
-		o.Workers = e.Workers.Default
-	}
 	if o.Faults == Default {
 		o.Faults = e.Faults.Default
 	}
 	var err error
-	s.workers, err = e.within("workers", o.Workers, min(1, e.Workers.Most), e.Workers.Most)
-	if err != nil {
-		return s, err
-	}
 	if s.faults, err = e.within("faults", o.Faults, 0, e.Faults.Most); err != nil {
 		return s, err
+	}
+	for _, n := range []struct {
+		what  string
+		given int
+		bound Bound
+		to    *int
+	}{
+		{"workers", o.Workers, e.Workers, &s.workers},
+		{"demands", o.Demands, e.Demands, &s.demands},
+		{"attempts", o.Attempts, e.Attempts, &s.attempts},
+	} {
+		if n.given == 0 {
+			n.given = n.bound.Default
+		}
+		if *n.to, err = e.within(n.what, n.given, min(1, n.bound.Most), n.bound.Most); err != nil {
+			return s, err
+		}
 	}
 	if s.on, err = e.switches(o); err != nil {
 		return s, err

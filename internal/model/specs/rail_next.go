@@ -1,0 +1,236 @@
+package specs
+
+type ledgerYield = func(LedgerAct, LedgerState)
+
+// next offers the steps of each worker in turn, then demand, then what time and
+// the environment do.
+func (l ledger) next(s LedgerState, yield ledgerYield) {
+	if s.Wrong&WrongBeyond != 0 {
+		return // the arrays would lie from here on
+	}
+	s.Met = 0
+	for who := range l.workers {
+		switch s.Workers[who].PC {
+		case WorkerIdle:
+			l.claim(s, who, yield)
+			continue
+		case WorkerBuilding:
+			l.build(s, who, yield)
+		case WorkerBuilt, WorkerInserted:
+			l.land(s, who, yield)
+		case WorkerUnsure:
+			l.settle(s, who, yield)
+		}
+		if s.Faults > 0 {
+			to := s
+			to.Faults--
+			if s.Row.Holder == HolderOf(who) {
+				to.Row.Holder = Dead
+			}
+			to.end(who)
+			yield(LedgerAct{LedgerCrashes, int8(who)}, to)
+		}
+	}
+	l.demand(s, yield)
+	l.environment(s, yield)
+}
+
+// live reports whether the ledger takes a worker's write.
+func (l ledger) live(s *LedgerState, who int) bool {
+	switch {
+	case s.Row.Status != StatusRunning:
+		return false
+	case !l.token:
+		return true
+	case !l.runID:
+		return s.Row.Claimed == uint16(s.Workers[who].Gen)
+	default:
+		return s.Row.Holder == HolderOf(who)
+	}
+}
+
+// claim takes a queued row. That a backoff or a settle time is over is a matter of
+// waiting, and so always possible.
+func (l ledger) claim(s LedgerState, who int, yield ledgerYield) {
+	if s.Row.Status != StatusQueued {
+		return
+	}
+	to := s
+	to.Row = s.Row.Claim(HolderOf(who))
+	to.Workers[who] = LedgerWorker{PC: WorkerBuilding, Run: RunOpen, Gen: uint8(to.Row.Claimed), Seen: s.Asked}
+	if s.Covered == s.Asked {
+		to.Wrong |= WrongNeedless
+	}
+	if to.Row.Claimed > maxGeneration {
+		to.Wrong |= WrongBeyond
+	}
+	yield(LedgerAct{LedgerClaims, int8(who)}, to)
+}
+
+// build renews, ends the build, or gives the claim back. A worker that notices that
+// it is fenced ends without a write.
+func (l ledger) build(s LedgerState, who int, yield ledgerYield) {
+	live := l.live(&s, who)
+	ended := s
+	ended.end(who)
+	if l.renewal {
+		if live {
+			to := s
+			to.Row = s.Row.Renew()
+			yield(LedgerAct{LedgerRenews, int8(who)}, to)
+		} else {
+			yield(LedgerAct{LedgerRenewFenced, int8(who)}, ended)
+		}
+	}
+	to := s
+	to.Workers[who].PC = WorkerBuilt
+	yield(LedgerAct{LedgerBuilds, int8(who)}, to)
+	if s.Faults == 0 {
+		return
+	}
+	ended.Faults--
+	if !live {
+		yield(LedgerAct{LedgerFailFenced, int8(who)}, ended)
+		yield(LedgerAct{LedgerGiveUpFenced, int8(who)}, ended)
+		yield(LedgerAct{LedgerReleaseFenced, int8(who)}, ended)
+		return
+	}
+	for _, end := range [...]struct {
+		kind LedgerKind
+		row  Row
+	}{
+		{LedgerFails, s.Row.Fail(l.most, false)},
+		{LedgerGivesUp, s.Row.Fail(l.most, true)},
+		{LedgerReleases, s.Row.Release()},
+	} {
+		to := ended
+		to.Row = end.row
+		yield(LedgerAct{end.kind, int8(who)}, to)
+	}
+}
+
+// land writes the landing. Without fenced-insert the frame's row came in before it,
+// in a step that nothing guards.
+func (l ledger) land(s LedgerState, who int, yield ledgerYield) {
+	if !l.fencedInsert && s.Workers[who].PC == WorkerBuilt {
+		to := s
+		to.insert(who)
+		to.Workers[who].PC = WorkerInserted
+		yield(LedgerAct{LedgerInserts, int8(who)}, to)
+		return
+	}
+	live := l.live(&s, who)
+	if live {
+		to := s
+		met := l.landed(&to, who)
+		unheard := to
+		to.end(who)
+		to.met(met)
+		yield(LedgerAct{LedgerLands, int8(who)}, to)
+		if s.Faults > 0 {
+			unheard.Faults--
+			unheard.Workers[who].PC, unheard.Workers[who].Run = WorkerUnsure, RunLanded
+			yield(LedgerAct{LedgerLandUnheard, int8(who)}, unheard)
+		}
+	} else {
+		to := s
+		to.end(who)
+		to.met(refusedAs(s.Workers[who].Run))
+		yield(LedgerAct{LedgerLandFenced, int8(who)}, to)
+	}
+	if s.Faults > 0 {
+		to := s
+		to.Faults--
+		to.Workers[who].PC = WorkerUnsure
+		yield(LedgerAct{LedgerLandCut, int8(who)}, to)
+	}
+}
+
+// landed is the landing's one transaction. It returns what this one shows to be
+// possible.
+func (l ledger) landed(to *LedgerState, who int) (met Met) {
+	w, before := to.Workers[who], to.Row
+	if before.Holder != HolderOf(who) {
+		to.Wrong |= WrongUsurped
+	}
+	if uint16(w.Gen) < before.Landed {
+		to.Wrong |= WrongBack
+	}
+	if l.fencedInsert {
+		to.insert(who)
+	}
+	to.Row = before.Land(uint16(w.Gen))
+	to.Covered = max(to.Covered, w.Seen)
+	to.Extra = 0
+	if before.Flag {
+		met |= MetFollowUp
+	}
+	if before.Expired {
+		met |= MetLapsed
+	}
+	// every claim takes a number, so more numbers than demands and attempts together
+	// were handed out only where an attempt was handed back
+	if before.Landed == 0 && before.Requested > uint16(to.Asked)+before.Attempts {
+		met |= MetReleased
+	}
+	return met
+}
+
+// insert brings a frame's row in.
+func (s *LedgerState) insert(who int) {
+	frame := uint32(1) << s.Workers[who].Gen
+	if s.Frames&frame != 0 {
+		s.Wrong |= WrongTwice
+	}
+	if s.Frames > frame|(frame-1) {
+		s.Wrong |= WrongBack
+	}
+	if s.Row.Status != StatusRunning || s.Row.Holder != HolderOf(who) {
+		s.Wrong |= WrongStale
+	}
+	s.Frames |= frame
+}
+
+// settle asks the run's row what became of a landing, before anything else is done.
+func (l ledger) settle(s LedgerState, who int, yield ledgerYield) {
+	to := s
+	switch s.Workers[who].Run {
+	case RunOpen:
+		to.Workers[who].PC = WorkerBuilt
+		yield(LedgerAct{LedgerSettlesOpen, int8(who)}, to)
+	case RunLanded:
+		to.end(who)
+		to.met(MetSettled)
+		yield(LedgerAct{LedgerSettlesLanded, int8(who)}, to)
+	default:
+		to.end(who)
+		to.met(refusedAs(s.Workers[who].Run))
+		yield(LedgerAct{LedgerSettlesRefused, int8(who)}, to)
+	}
+}
+
+// refusedAs names a refusal after what the run's row says.
+func refusedAs(run RunRow) Met {
+	switch run {
+	case RunLost:
+		return MetRefused
+	case RunGone:
+		return MetRewound
+	default:
+		return 0
+	}
+}
+
+// end is how a worker stops, whatever the reason.
+func (s *LedgerState) end(who int) { s.Workers[who] = LedgerWorker{} }
+
+// met notes a step that must be possible. One witness is enough, so it is noted in
+// calm states only: there are few of them, and the search grows by that much.
+func (s *LedgerState) met(m Met) {
+	for _, w := range s.Workers {
+		if w.PC != WorkerIdle {
+			return
+		}
+	}
+	s.Met = m
+}
