@@ -19,11 +19,11 @@ const (
 	LedgerRenews
 	LedgerRenewFenced // the build is cancelled
 	LedgerBuilds
-	LedgerFails         // fault: the builder fails
+	LedgerFails         // fault: the builder, or the database that refuses the frame
 	LedgerFailFenced    // fault
-	LedgerGivesUp       // fault: the builder refuses for good
+	LedgerGivesUp       // fault: the same, for good
 	LedgerGiveUpFenced  // fault
-	LedgerReleases      // fault: a graceful stop
+	LedgerReleases      // fault: a stop, or a builder that is down for everybody
 	LedgerReleaseFenced // fault
 
 	LedgerInserts // only without fenced-insert

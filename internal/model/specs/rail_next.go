@@ -16,20 +16,15 @@ func (l ledger) next(s LedgerState, yield ledgerYield) {
 			continue
 		case WorkerBuilding:
 			l.build(s, who, yield)
+			l.fail(s, who, yield)
 		case WorkerBuilt, WorkerInserted:
 			l.land(s, who, yield)
+			l.fail(s, who, yield)
 		case WorkerUnsure:
 			l.settle(s, who, yield)
 		}
-		if s.Faults > 0 {
-			to := s
-			to.Faults--
-			if s.Row.Holder == HolderOf(who) {
-				to.Row.Holder = Dead
-			}
-			to.end(who)
-			yield(LedgerAct{LedgerCrashes, int8(who)}, to)
-		}
+		l.release(s, who, yield)
+		l.crash(s, who, yield)
 	}
 	l.demand(s, yield)
 	l.environment(s, yield)
@@ -67,82 +62,104 @@ func (l ledger) claim(s LedgerState, who int, yield ledgerYield) {
 	yield(LedgerAct{LedgerClaims, int8(who)}, to)
 }
 
-// build renews, ends the build, or gives the claim back. A worker that notices that
+// build renews the lease or ends the build. A worker that notices that
 // it is fenced ends without a write.
 func (l ledger) build(s LedgerState, who int, yield ledgerYield) {
-	live := l.live(&s, who)
-	ended := s
-	ended.end(who)
-	if l.renewal {
-		if live {
-			to := s
-			to.Row = s.Row.Renew()
-			yield(LedgerAct{LedgerRenews, int8(who)}, to)
-		} else {
-			yield(LedgerAct{LedgerRenewFenced, int8(who)}, ended)
-		}
-	}
 	to := s
+	switch {
+	case !l.renewal:
+	case l.live(&s, who):
+		to.Row = s.Row.Renew()
+		yield(LedgerAct{LedgerRenews, int8(who)}, to)
+	default:
+		to.end(who)
+		yield(LedgerAct{LedgerRenewFenced, int8(who)}, to)
+	}
+	to = s
 	to.Workers[who].PC = WorkerBuilt
 	yield(LedgerAct{LedgerBuilds, int8(who)}, to)
+}
+
+// fail writes a failure: of the builder, or of the database that refuses the frame.
+func (l ledger) fail(s LedgerState, who int, yield ledgerYield) {
+	l.giveUp(s, who, LedgerFails, LedgerFailFenced, s.Row.Fail(l.most, false), yield)
+	l.giveUp(s, who, LedgerGivesUp, LedgerGiveUpFenced, s.Row.Fail(l.most, true), yield)
+}
+
+// release hands the claim back: a stop, or a builder that is down for everybody. It
+// may come while the fate of a landing is not known; the token then tells.
+func (l ledger) release(s LedgerState, who int, yield ledgerYield) {
+	l.giveUp(s, who, LedgerReleases, LedgerReleaseFenced, s.Row.Release(), yield)
+}
+
+// giveUp ends a claim for a fault by writing the row, or is refused.
+func (l ledger) giveUp(s LedgerState, who int, write, fenced LedgerKind, row Row, yield ledgerYield) {
 	if s.Faults == 0 {
 		return
 	}
-	ended.Faults--
-	if !live {
-		yield(LedgerAct{LedgerFailFenced, int8(who)}, ended)
-		yield(LedgerAct{LedgerGiveUpFenced, int8(who)}, ended)
-		yield(LedgerAct{LedgerReleaseFenced, int8(who)}, ended)
+	to := s
+	to.Faults--
+	to.end(who)
+	if !l.live(&s, who) {
+		yield(LedgerAct{fenced, int8(who)}, to)
 		return
 	}
-	for _, end := range [...]struct {
-		kind LedgerKind
-		row  Row
-	}{
-		{LedgerFails, s.Row.Fail(l.most, false)},
-		{LedgerGivesUp, s.Row.Fail(l.most, true)},
-		{LedgerReleases, s.Row.Release()},
-	} {
-		to := ended
-		to.Row = end.row
-		yield(LedgerAct{end.kind, int8(who)}, to)
+	to.Row = row
+	yield(LedgerAct{write, int8(who)}, to)
+}
+
+// crash ends the worker and leaves the row as it is. So does a worker that cannot
+// reach the database for as long as its lease: it stops without a word.
+func (l ledger) crash(s LedgerState, who int, yield ledgerYield) {
+	if s.Faults == 0 {
+		return
 	}
+	to := s
+	to.Faults--
+	if s.Row.Holder == HolderOf(who) {
+		to.Row.Holder = Dead
+	}
+	to.end(who)
+	yield(LedgerAct{LedgerCrashes, int8(who)}, to)
 }
 
 // land writes the landing. Without fenced-insert the frame's row came in before it,
 // in a step that nothing guards.
 func (l ledger) land(s LedgerState, who int, yield ledgerYield) {
+	to := s
 	if !l.fencedInsert && s.Workers[who].PC == WorkerBuilt {
-		to := s
 		to.insert(who)
 		to.Workers[who].PC = WorkerInserted
 		yield(LedgerAct{LedgerInserts, int8(who)}, to)
 		return
 	}
-	live := l.live(&s, who)
-	if live {
-		to := s
-		met := l.landed(&to, who)
-		unheard := to
-		to.end(who)
-		to.met(met)
-		yield(LedgerAct{LedgerLands, int8(who)}, to)
-		if s.Faults > 0 {
-			unheard.Faults--
-			unheard.Workers[who].PC, unheard.Workers[who].Run = WorkerUnsure, RunLanded
-			yield(LedgerAct{LedgerLandUnheard, int8(who)}, unheard)
-		}
+	if l.live(&s, who) {
+		l.landLive(s, who, yield)
 	} else {
-		to := s
 		to.end(who)
 		to.met(refusedAs(s.Workers[who].Run))
 		yield(LedgerAct{LedgerLandFenced, int8(who)}, to)
 	}
 	if s.Faults > 0 {
-		to := s
+		to = s
 		to.Faults--
 		to.Workers[who].PC = WorkerUnsure
 		yield(LedgerAct{LedgerLandCut, int8(who)}, to)
+	}
+}
+
+// landLive lands, and the worker hears of it or not.
+func (l ledger) landLive(s LedgerState, who int, yield ledgerYield) {
+	to := s
+	met := l.landed(&to, who)
+	unheard := to
+	to.end(who)
+	to.met(met)
+	yield(LedgerAct{LedgerLands, int8(who)}, to)
+	if s.Faults > 0 {
+		unheard.Faults--
+		unheard.Workers[who].PC, unheard.Workers[who].Run = WorkerUnsure, RunLanded
+		yield(LedgerAct{LedgerLandUnheard, int8(who)}, unheard)
 	}
 }
 
@@ -191,7 +208,8 @@ func (s *LedgerState) insert(who int) {
 	s.Frames |= frame
 }
 
-// settle asks the run's row what became of a landing, before anything else is done.
+// settle asks the run's row what became of a landing, before the frame is given up
+// or the builder called again. A stop may come before the answer.
 func (l ledger) settle(s LedgerState, who int, yield ledgerYield) {
 	to := s
 	switch s.Workers[who].Run {
