@@ -18,8 +18,13 @@ import (
 // one the zombie learns it before it writes, and there is another round.
 func TestZombieIsRefused(t *testing.T) {
 	t.Parallel()
+	zombieRounds(t, func() *pgtest.DB { return pgtest.New(t) })
+}
+
+func zombieRounds(t *testing.T, fresh func() *pgtest.DB) {
+	t.Helper()
 	for range 5 {
-		if zombieWrites(t) || t.Failed() {
+		if zombieWrites(t, fresh()) || t.Failed() {
 			return
 		}
 	}
@@ -27,8 +32,7 @@ func TestZombieIsRefused(t *testing.T) {
 }
 
 // zombieWrites is one round; it reports whether the zombie tried to land.
-func zombieWrites(t *testing.T) bool {
-	db := pgtest.New(t)
+func zombieWrites(t *testing.T, db *pgtest.DB) bool {
 	first, answered := newHeld(), make(chan struct{})
 	var zombie atomic.Pointer[rail.UUID]
 	builder := serve(t, func(ctx context.Context, w http.ResponseWriter, c call) {

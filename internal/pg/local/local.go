@@ -22,6 +22,7 @@ type Options struct {
 	Port     int               // TCP port on 127.0.0.1; zero: any free one
 	Log      io.Writer         // the server's messages; nil: the file postgres.log in Dir
 	Settings map[string]string // server settings on top of the defaults
+	Env      []string          // KEY=value for the server's environment
 	Durable  bool              // sync to disk, as a real server does
 	Survive  bool              // keep running after this process has gone
 	BinDir   string            // folder of the binaries; empty: look for them

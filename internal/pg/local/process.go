@@ -79,6 +79,7 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 // then waits for its exit.
 func (c *Cluster) launch() (*process, error) {
 	cmd := c.command("postgres", c.arguments()...)
+	cmd.Env = append(cmd.Env, c.opts.Env...)
 	cmd.SysProcAttr.Setsid = true // an interrupt at the terminal is ours to handle, not the server's
 	if !c.opts.Survive {
 		dieWithParent(cmd.SysProcAttr)
