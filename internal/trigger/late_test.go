@@ -94,7 +94,7 @@ func (r *rounds) round() {
 	}
 	for _, read := range r.readers() {
 		all.Go(func() {
-			for range 2 {
+			for range 1 + rand.N(2) {
 				dawdle()
 				read()
 			}
