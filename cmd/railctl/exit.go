@@ -30,7 +30,8 @@ const exitHelp = `railctl ends with one of these codes, which will not change th
   0  done, or healthy
   1  failed: the database is away, its schema does not fit, or something broke;
      also when a question was answered with no, and when "migrate status" found a
-     migration whose text is not the one that was applied
+     migration whose text is not the one that was applied, or "model check" a broken
+     property, or an end before every state was searched
   2  wrong use, or a configuration that is not valid: nothing was changed
   3  not found: no such matter, run or fact
   4  refused by the ledger: the row is not in a state that allows it; also "wait"

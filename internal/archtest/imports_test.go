@@ -97,7 +97,7 @@ func guests() []guest {
 		{internal("config"), []string{"cmd", "internal/config"}, "packages take an Options struct, so a test needs no settings file"},
 		{internal("telemetry"), []string{"cmd", "internal/telemetry"}, "packages take a *slog.Logger and a Registerer"},
 		{internal("brief"), []string{"cmd", "internal/brief"}, "the rail never learns what a document is"},
-		{internal("model"), []string{"cmd/railctl", "internal/model"}, "a model that production runs on can no longer judge it"},
+		{internal("model"), []string{"cmd/railctl", "cmd/internal/explorer", "internal/model"}, "a model that production runs on can no longer judge it"},
 		{internal("pg/pgtest"), []string{"internal/pg/pgtest"}, "throwaway databases serve tests"},
 		{internal("archtest"), nil, "it has nothing to offer but its tests"},
 	}
@@ -139,12 +139,14 @@ func importLaws() []law {
 				one("internal/runs/a.go", src("runs", "briefrail/internal/telemetry"), "slog.Logger"),
 				one("internal/trigger/a.go", src("trigger", "briefrail/internal/brief/record"), "what a document is"),
 				one("internal/jobs/a.go", src("jobs", "briefrail/internal/model/specs"), "no longer judge"),
+				one("cmd/internal/daemon/a.go", src("daemon", "briefrail/internal/model"), "no longer judge"),
 				one("internal/jobs/a.go", src("jobs", "briefrail/internal/pg/pgtest"), "serve tests"),
 			},
 			sound: []example{
 				one("internal/config/a.go", src("config", "github.com/spf13/viper"), ""),
 				one("internal/nudge/a.go", src("nudge", "github.com/aws/aws-sdk-go-v2/aws"), ""),
 				one("cmd/railworker/a.go", src("main", "briefrail/internal/config"), ""),
+				one("cmd/internal/explorer/a.go", src("explorer", "briefrail/internal/model/specs"), ""),
 				one("internal/jobs/a_test.go", src("jobs_test", "briefrail/internal/model"), ""),
 			},
 		},
