@@ -11,6 +11,37 @@
 // leaves out is said at its state. The models decide nothing: they are read by
 // tests and by railctl.
 //
+// # The ledger
+//
+// The job row of one matter, the workers that race for it, the sweep and a source of
+// demand. Its steps are the transitions of package jobs, as package runs and package
+// sweep make them:
+//
+//	Row.Demand   ops.demand, on none, idle, queued, running and parked rows
+//	Row.Claim    jobs.ClaimCTE, with the run opened in the same statement
+//	Row.Renew    jobs.Renew
+//	Row.Land     jobs.LandCTE, with the frame, the run and the fact
+//	Row.Fail     jobs.FailCTE, and jobs.ExpireCTE when the sweep does it
+//	Row.Release  jobs.ReleaseCTE
+//	Row.Lapse    time; no statement
+//	Row.Rewind   a failover to a replica that has not heard of the last claim
+//
+// What a worker does when it does not know whether its landing committed is
+// runs.LandSettled: it asks its run's row. A worker whose process dies and one that
+// ends its build because the lease can no longer be trusted look alike to the
+// ledger, and are both a crash.
+//
+// The claim is the only commit that a failover loses here, as it alone makes the
+// counter hand a number out again. A lost landing leaves a claim whose holder has
+// gone, and its frame is built once more. So does a lost failure, release or sweep.
+// A lost renewal is a pause. A lost demand is lost with its receipt, and its fact is
+// decided again.
+//
+// Not in the model: operators' verbs, the claim by key, settle, backoff, priorities,
+// more than one matter, and the guards of the tables.
+//
+// # The published models
+//
 // The published ones are after "Exactly-once is a state machine. Model-check
 // yours." (0xKraken, August 2026); its figures are the tests here.
 package specs
