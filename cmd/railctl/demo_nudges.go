@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -54,10 +56,27 @@ func (d *demo) settleNudges(ctx context.Context, heard bool) error {
 		through, failed = d.through(ctx, heard)
 		return through || failed != nil
 	})
-	if failed != nil {
+	switch {
+	case failed != nil:
 		return failed
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.Join(err, d.stuck(ctx))
 	}
 	return err
+}
+
+// stuck says where nudges are that did not come through.
+func (d *demo) stuck(ctx context.Context) error {
+	h, err := d.history(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := d.passed(ctx)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %d published by the relay, %d seen on the bus at %s, %s received by the workers",
+		count(len(h.facts), "fact"), published(h.facts), p.carried, d.stage.bus.url, count(p.received, "nudge"))
 }
 
 func (d *demo) through(ctx context.Context, heard bool) (bool, error) {

@@ -158,6 +158,9 @@ func (d *demo) watch(ctx context.Context, what string, enough func(ticket) bool)
 	defer tick.Stop()
 	for {
 		t, err := d.look(patience)
+		if patience.Err() != nil {
+			return fmt.Errorf("waited %s for %s: %w", span(demoPatience), what, patience.Err())
+		}
 		if err == nil {
 			err = d.stage.died()
 		}
@@ -172,7 +175,6 @@ func (d *demo) watch(ctx context.Context, what string, enough func(ticket) bool)
 		}
 		select {
 		case <-patience.Done():
-			return fmt.Errorf("waited %s for %s: %w", span(demoPatience), what, patience.Err())
 		case <-tick.C:
 		}
 	}
