@@ -5,6 +5,7 @@
 //	job     inserts or reclaims a row, runs, writes done
 //	batch   a gate that sends flagged records of a batch to review
 //	ledger  the rail's job row: claimed, built, landed under its token, swept
+//	relay   facts on their way over a bus that promises nothing, turned into demand
 //
 // Each is a model.Model in a file of its own, with its defences as switches, and
 // an Entry by which programs find it without knowing its types. What a model
@@ -39,6 +40,13 @@
 //
 // Not in the model: operators' verbs, the claim by key, settle, backoff, priorities,
 // more than one matter, and the guards of the tables.
+//
+// # Relay and trigger
+//
+// One bucket of the outbox, the relays that lease it (outbox.LeaseBuckets), read it
+// (outbox.Batch), send (package nudge) and mark (outbox.Mark, outbox.Fail); a bus and
+// a queue; and consumers that decide (package trigger), by nudge or by a sweep of the
+// outbox. A relay that crashes starts again under another id, as the code's do.
 //
 // # The published models
 //

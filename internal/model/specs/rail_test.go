@@ -1,6 +1,7 @@
 package specs_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -57,6 +58,12 @@ func TestLedgerFigures(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", r.Title, got, row)
 		}
 	}
+	var b strings.Builder
+	b.WriteString("| workers | faults | demands | attempts | states | transitions | depth |\n|---|---|---|---|---|---|---|\n")
+	for _, row := range ledgerFigures {
+		fmt.Fprintf(&b, "|%s\n", strings.NewReplacer("[", " ", " ", " | ", "]", " |").Replace(fmt.Sprint(row)))
+	}
+	document(t, "ledger figures", b.String())
 }
 
 func TestLedgerOptions(t *testing.T) {

@@ -13,8 +13,13 @@ import (
 	"briefrail/internal/model/specs"
 )
 
-// widest are the bounds within which the removal of a defence is judged.
-const widestWorkers, widestFaults, widestDemands = 3, 3, 2
+// study takes the defences of a model away, one at a time, within these bounds.
+type study struct {
+	model                    string
+	workers, faults, demands int
+
+	judged map[string][]model.Verdict // by title
+}
 
 // damage is what the removal of one defence does.
 type damage struct {
@@ -26,12 +31,8 @@ type damage struct {
 // broken is a property that does not survive, at the smallest bounds that show it:
 // fewest faults, then workers, then demands.
 type broken struct {
-	workers, faults, demands int
+	bounds string
 	model.Verdict
-}
-
-func (b broken) bounds() string {
-	return fmt.Sprintf("%s, %s, %s", several(b.workers, "worker"), several(b.faults, "fault"), several(b.demands, "demand"))
 }
 
 func several(n int, noun string) string {
@@ -42,48 +43,51 @@ func several(n int, noun string) string {
 }
 
 // Each defence taken away breaks what it is there for, and at least something.
-func TestLedgerDefences(t *testing.T) {
+func TestDefences(t *testing.T) {
 	t.Parallel()
-	entries := specs.List()
-	entry := entries[slices.IndexFunc(entries, func(e specs.Entry) bool { return e.Name == "ledger" })]
-	var all []damage
-	for _, s := range entry.Switches {
-		d := remove(t, s)
-		if len(d.broken) == 0 {
-			t.Errorf("without %s nothing breaks: it is not modelled, or not needed", s.Name)
+	for _, st := range []study{{model: "ledger", workers: 3, faults: 3, demands: 2}, {model: "relay", workers: 2, faults: 2, demands: 2}} {
+		st.judged = map[string][]model.Verdict{}
+		entries := specs.List()
+		entry := entries[slices.IndexFunc(entries, func(e specs.Entry) bool { return e.Name == st.model })]
+		var all []damage
+		for _, s := range entry.Switches {
+			d := st.remove(t, s)
+			if len(d.broken) == 0 {
+				t.Errorf("%s without %s: nothing breaks: it is not modelled, or not needed", st.model, s.Name)
+			}
+			golden(t, st.model+"/without-"+s.Name+".txt", d.text())
+			all = append(all, d)
 		}
-		golden(t, "ledger/without-"+s.Name+".txt", d.text())
-		all = append(all, d)
+		document(t, st.model+" defences", defencesTable(all))
+		document(t, st.model+" traces", tracesList(all))
 	}
-	document(t, "ledger figures", figuresTable(ledgerFigures))
-	document(t, "ledger defences", defencesTable(all))
-	document(t, "ledger traces", tracesList(all))
 }
 
-// remove judges the ledger without one defence.
-func remove(t *testing.T, s specs.Switch) damage {
+// remove judges the model without one defence.
+func (st study) remove(t *testing.T, s specs.Switch) damage {
 	t.Helper()
 	d := damage{Switch: s}
-	for i, v := range judge(t, s.Name, widestWorkers, widestFaults, widestDemands) {
+	for i, v := range st.judge(t, s.Name, st.workers, st.faults, st.demands) {
 		switch {
 		case v.OK:
 		case v.Kind == model.Reachable:
 			d.lost = append(d.lost, v.Name)
 		default:
-			d.broken = append(d.broken, smallest(t, s.Name, i))
+			d.broken = append(d.broken, st.smallest(t, s.Name, i))
 		}
 	}
 	return d
 }
 
 // smallest finds the first bounds at which the property of that place is broken.
-func smallest(t *testing.T, defence string, property int) broken {
+func (st study) smallest(t *testing.T, defence string, property int) broken {
 	t.Helper()
-	for faults := range widestFaults + 1 {
-		for workers := 1; workers <= widestWorkers; workers++ {
-			for demands := 1; demands <= widestDemands; demands++ {
-				if v := judge(t, defence, workers, faults, demands)[property]; !v.OK {
-					return broken{workers, faults, demands, v}
+	for faults := range st.faults + 1 {
+		for workers := 1; workers <= st.workers; workers++ {
+			for demands := 1; demands <= st.demands; demands++ {
+				if v := st.judge(t, defence, workers, faults, demands)[property]; !v.OK {
+					bounds := []string{several(workers, "worker"), several(faults, "fault"), several(demands, "demand")}
+					return broken{strings.Join(bounds, ", "), v}
 				}
 			}
 		}
@@ -92,10 +96,14 @@ func smallest(t *testing.T, defence string, property int) broken {
 	return broken{}
 }
 
-func judge(t *testing.T, without string, workers, faults, demands int) []model.Verdict {
+// judge checks a variant, or remembers what it was.
+func (st study) judge(t *testing.T, without string, workers, faults, demands int) []model.Verdict {
 	t.Helper()
-	o := specs.Options{Workers: workers, Faults: faults, Demands: demands, Without: []string{without}}
-	return check(t, find(t, "ledger", o)).Properties
+	c := find(t, st.model, specs.Options{Workers: workers, Faults: faults, Demands: demands, Without: []string{without}})
+	if st.judged[c.Title()] == nil {
+		st.judged[c.Title()] = check(t, c).Properties
+	}
+	return st.judged[c.Title()]
 }
 
 // text is the golden file of one removal.
@@ -103,7 +111,7 @@ func (d damage) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "without %s (%s)\n", d.Name, d.About)
 	for _, v := range d.broken {
-		fmt.Fprintf(&b, "\n%s %q: %s (%s)\n", v.Kind, v.Name, several(v.BadStates, "state"), v.bounds())
+		fmt.Fprintf(&b, "\n%s %q: %s (%s)\n", v.Kind, v.Name, several(v.BadStates, "state"), v.bounds)
 		for _, step := range v.Trace {
 			fmt.Fprintf(&b, "  %s\n", step)
 		}
@@ -114,22 +122,13 @@ func (d damage) text() string {
 	return b.String()
 }
 
-func figuresTable(rows [][7]int) string {
-	b := strings.Builder{}
-	b.WriteString("| workers | faults | demands | attempts | states | transitions | depth |\n|---|---|---|---|---|---|---|\n")
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| %d | %d | %d | %d | %d | %d | %d |\n", r[0], r[1], r[2], r[3], r[4], r[5], r[6])
-	}
-	return b.String()
-}
-
 func defencesTable(all []damage) string {
 	var b strings.Builder
 	b.WriteString("| without | what breaks | smallest bounds | steps | states |\n|---|---|---|---|---|\n")
 	for _, d := range all {
 		name := d.Name
 		for _, v := range d.broken {
-			fmt.Fprintf(&b, "| %s | %s | %s | %d | %d |\n", name, v.Name, v.bounds(), len(v.Trace), v.BadStates)
+			fmt.Fprintf(&b, "| %s | %s | %s | %d | %d |\n", name, v.Name, v.bounds, len(v.Trace), v.BadStates)
 			name = ""
 		}
 		if len(d.lost) > 0 {
