@@ -3,13 +3,13 @@ package model
 import (
 	"context"
 	"fmt"
-	"math"
+	"runtime"
 )
 
 // Options bound a search. The zero value is usable.
 type Options struct {
 	// MaxStates ends the search with a LimitError before it holds more states.
-	// Zero is DefaultMaxStates; at most 2^32 - 2.
+	// Zero is DefaultMaxStates; at most 2^31.
 	MaxStates int
 
 	// Edges keeps the target of every transition, four bytes each, so that Edges,
@@ -17,15 +17,18 @@ type Options struct {
 	// property keeps them anyway.
 	Edges bool
 
-	// Parallel is how many goroutines call Next at the same time; 0 and 1 mean none
-	// but the caller's. The outcome does not depend on it, so it is worth the cores
-	// it takes, most of all where Next is slow.
+	// Parallel is how many goroutines call Next at the same time: 1 none but the
+	// caller's, 0 as many as there are cores. The outcome does not depend on it;
+	// what it gains is the time that Next takes, as states are numbered by one.
 	Parallel int
 
 	// Progress is called after every level and about every 100 000 expanded states,
 	// in the caller's goroutine. Depth is the level being expanded. Optional.
 	Progress func(states, transitions, depth int)
 }
+
+// mostStates have numbers, and slots that are not too full, of 32 bits.
+const mostStates = 1 << 31
 
 // DefaultMaxStates is some gigabyte of memory for a state of 32 bytes.
 const DefaultMaxStates = 10_000_000
@@ -55,8 +58,11 @@ func Search[S, A comparable](ctx context.Context, m Model[S, A], opts Options) (
 	switch {
 	case opts.MaxStates == 0:
 		opts.MaxStates = DefaultMaxStates
-	case opts.MaxStates < 0 || opts.MaxStates > math.MaxUint32-1:
-		return nil, fmt.Errorf("model %s: MaxStates %d: give 1 to %d, or 0 for %d", m.Name, opts.MaxStates, math.MaxUint32-1, DefaultMaxStates)
+	case opts.MaxStates < 0 || opts.MaxStates > mostStates:
+		return nil, fmt.Errorf("model %s: MaxStates %d: give 1 to %d, or 0 for %d", m.Name, opts.MaxStates, mostStates, DefaultMaxStates)
+	}
+	if opts.Parallel == 0 {
+		opts.Parallel = runtime.GOMAXPROCS(0)
 	}
 	g := &Graph[S, A]{model: m, known: newSet[S]()}
 	b := &search[S, A]{Graph: g, opts: opts, keep: opts.Edges || m.recoverable()}

@@ -31,7 +31,7 @@ func searched(b *testing.B, m model.Model[routerState, routerAct]) {
 	var last *model.Graph[routerState, routerAct]
 	for b.Loop() {
 		last = nil // or its memory would be counted twice
-		g, err := model.Search(b.Context(), m, model.Options{Parallel: runtime.GOMAXPROCS(0)})
+		g, err := model.Search(b.Context(), m, model.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
