@@ -53,6 +53,8 @@ func rooms() []room {
 		{"test/bench", []string{
 			"internal/pg", "internal/jobs", "internal/runs", "internal/frames", "internal/trigger", "internal/sweep", "internal/outbox", "internal/relay", "internal/nudge", "migrations",
 		}},
+		// sets the checker beside other people's; not built into bin/
+		{"test/peers", []string{"internal/model"}},
 	}
 }
 
@@ -97,7 +99,7 @@ func guests() []guest {
 		{internal("config"), []string{"cmd", "internal/config"}, "packages take an Options struct, so a test needs no settings file"},
 		{internal("telemetry"), []string{"cmd", "internal/telemetry"}, "packages take a *slog.Logger and a Registerer"},
 		{internal("brief"), []string{"cmd", "internal/brief"}, "the rail never learns what a document is"},
-		{internal("model"), []string{"cmd/railctl", "cmd/internal/explorer", "internal/model"}, "a model that production runs on can no longer judge it"},
+		{internal("model"), []string{"cmd/railctl", "cmd/internal/explorer", "internal/model", "test/peers"}, "a model that production runs on can no longer judge it"},
 		{internal("pg/pgtest"), []string{"internal/pg/pgtest"}, "throwaway databases serve tests"},
 		{internal("archtest"), nil, "it has nothing to offer but its tests"},
 	}
