@@ -137,7 +137,7 @@ func (l *load) produce(ctx context.Context, facts, rate int) error {
 		if _, err := l.pool.Exec(ctx, produceSQL, event, loadFirms, loadMatters, loadBatch); err != nil {
 			return fmt.Errorf("produce: %w", err)
 		}
-		l.watch(event)
+		l.committed(event)
 		open = append(open, event)
 	}
 	return nil
@@ -152,20 +152,30 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// through reports whether a fact is sent and decided.
+// through reports whether a fact is sent and decided; it may be gone by then.
 func (l *load) through(ctx context.Context, event rail.UUID) (yes bool, err error) {
 	if l.isWatched(event) {
 		return false, nil
 	}
-	err = l.pool.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM ops.trigger_receipts WHERE event_id = $1)`, event).Scan(&yes)
+	err = l.pool.QueryRow(ctx, `
+SELECT NOT EXISTS (SELECT 1 FROM ops.domain_event_outbox o JOIN ops.outbox_undecided u ON u.seq = o.seq WHERE o.event_id = $1)`, event).Scan(&yes)
 	return yes, err
 }
 
-// watch notes the instant from which a fact waits, again once it is committed.
+// watch notes the instant from which a fact waits.
 func (l *load) watch(id rail.UUID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting[id] = time.Now()
+}
+
+// committed has a watched fact wait from now on, unless it is through already.
+func (l *load) committed(id rail.UUID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, yes := l.waiting[id]; yes {
+		l.waiting[id] = time.Now()
+	}
 }
 
 func (l *load) isWatched(id rail.UUID) bool {
@@ -190,12 +200,13 @@ func (l *load) ask(ctx context.Context) error {
 		case <-tick.C:
 		}
 		matter := matters[i%loadAsked]
+		l.watch(matter)
 		_, err := l.pool.Exec(ctx, `INSERT INTO ops.domain_event_outbox (firm_id, matter_id, event_name) VALUES (md5('firm' || $1::integer)::uuid, $2, 'brief.requested')`,
 			i%loadFirms, matter)
 		if err != nil {
 			return fmt.Errorf("ask: %w", err)
 		}
-		l.watch(matter)
+		l.committed(matter)
 	}
 }
 
