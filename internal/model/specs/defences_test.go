@@ -13,12 +13,18 @@ import (
 	"briefrail/internal/model/specs"
 )
 
-// study takes the defences of a model away, one at a time, within these bounds.
+// study takes the defences of a model away, one at a time. What breaks is looked for
+// at the widest bounds, and then at all smaller ones.
 type study struct {
-	model                    string
-	workers, faults, demands int
-
+	model  string
+	widest []bounds
 	judged map[string][]model.Verdict // by title
+}
+
+type bounds struct{ workers, faults, demands int }
+
+func (b bounds) String() string {
+	return several(b.workers, "worker") + ", " + several(b.faults, "fault") + ", " + several(b.demands, "demand")
 }
 
 // damage is what the removal of one defence does.
@@ -31,7 +37,7 @@ type damage struct {
 // broken is a property that does not survive, at the smallest bounds that show it:
 // fewest faults, then workers, then demands.
 type broken struct {
-	bounds string
+	bounds
 	model.Verdict
 }
 
@@ -45,8 +51,8 @@ func several(n int, noun string) string {
 // Each defence taken away breaks what it is there for, and at least something.
 func TestDefences(t *testing.T) {
 	t.Parallel()
-	for _, st := range []study{{model: "ledger", workers: 3, faults: 3, demands: 2}, {model: "relay", workers: 2, faults: 2, demands: 2}} {
-		st.judged = map[string][]model.Verdict{}
+	for name, widest := range map[string][]bounds{"ledger": {{3, 3, 2}}, "relay": {{2, 1, 2}, {2, 2, 1}}} {
+		st := study{name, widest, map[string][]model.Verdict{}}
 		entries := specs.List()
 		entry := entries[slices.IndexFunc(entries, func(e specs.Entry) bool { return e.Name == st.model })]
 		var all []damage
@@ -67,39 +73,51 @@ func TestDefences(t *testing.T) {
 func (st study) remove(t *testing.T, s specs.Switch) damage {
 	t.Helper()
 	d := damage{Switch: s}
-	for i, v := range st.judge(t, s.Name, st.workers, st.faults, st.demands) {
+	breaks, lost := map[int]bool{}, map[int]bool{}
+	var verdicts []model.Verdict
+	for i, b := range st.widest {
+		verdicts = st.judge(t, s.Name, b)
+		for place, v := range verdicts {
+			breaks[place] = breaks[place] || !v.OK
+			lost[place] = !v.OK && (i == 0 || lost[place])
+		}
+	}
+	for place, v := range verdicts {
 		switch {
-		case v.OK:
-		case v.Kind == model.Reachable:
+		case v.Kind == model.Reachable && lost[place]:
 			d.lost = append(d.lost, v.Name)
-		default:
-			d.broken = append(d.broken, st.smallest(t, s.Name, i))
+		case v.Kind != model.Reachable && breaks[place]:
+			d.broken = append(d.broken, st.smallest(t, s.Name, place))
 		}
 	}
 	return d
 }
 
 // smallest finds the first bounds at which the property of that place is broken.
-func (st study) smallest(t *testing.T, defence string, property int) broken {
+func (st study) smallest(t *testing.T, defence string, place int) broken {
 	t.Helper()
-	for faults := range st.faults + 1 {
-		for workers := 1; workers <= st.workers; workers++ {
-			for demands := 1; demands <= st.demands; demands++ {
-				if v := st.judge(t, defence, workers, faults, demands)[property]; !v.OK {
-					bounds := []string{several(workers, "worker"), several(faults, "fault"), several(demands, "demand")}
-					return broken{strings.Join(bounds, ", "), v}
+	most := st.widest[0]
+	for _, b := range st.widest {
+		most = bounds{max(most.workers, b.workers), max(most.faults, b.faults), max(most.demands, b.demands)}
+	}
+	for faults := range most.faults + 1 {
+		for workers := 1; workers <= most.workers; workers++ {
+			for demands := 1; demands <= most.demands; demands++ {
+				b := bounds{workers, faults, demands}
+				if v := st.judge(t, defence, b)[place]; !v.OK {
+					return broken{b, v}
 				}
 			}
 		}
 	}
-	t.Fatalf("without %s: property %d is broken, and then it is not", defence, property)
+	t.Fatalf("%s without %s: property %d is broken, and then it is not", st.model, defence, place)
 	return broken{}
 }
 
 // judge checks a variant, or remembers what it was.
-func (st study) judge(t *testing.T, without string, workers, faults, demands int) []model.Verdict {
+func (st study) judge(t *testing.T, without string, b bounds) []model.Verdict {
 	t.Helper()
-	c := find(t, st.model, specs.Options{Workers: workers, Faults: faults, Demands: demands, Without: []string{without}})
+	c := find(t, st.model, specs.Options{Workers: b.workers, Faults: b.faults, Demands: b.demands, Without: []string{without}})
 	if st.judged[c.Title()] == nil {
 		st.judged[c.Title()] = check(t, c).Properties
 	}
@@ -122,9 +140,36 @@ func (d damage) text() string {
 	return b.String()
 }
 
+// The figures that the tests pin are those of the document. Not parallel: the parts of
+// one file are written one after the other.
+func TestFiguresAreInTheDocument(t *testing.T) {
+	ledger := table("workers", "faults", "demands", "attempts", "states", "transitions", "depth")
+	for _, row := range ledgerFigures {
+		ledger += figures(row[:])
+	}
+	document(t, "ledger figures", ledger)
+	relay := table("relays", "faults", "facts", "states", "transitions", "depth")
+	for _, row := range relayFigures {
+		relay += figures(row[:])
+	}
+	document(t, "relay figures", relay)
+}
+
+func table(heads ...string) string {
+	return "| " + strings.Join(heads, " | ") + " |\n" + strings.Repeat("|---", len(heads)) + "|\n"
+}
+
+func figures(row []int) string {
+	line := "|"
+	for _, n := range row {
+		line += fmt.Sprintf(" %d |", n)
+	}
+	return line + "\n"
+}
+
 func defencesTable(all []damage) string {
 	var b strings.Builder
-	b.WriteString("| without | what breaks | smallest bounds | steps | states |\n|---|---|---|---|---|\n")
+	b.WriteString(table("without", "what breaks", "smallest bounds", "steps", "states"))
 	for _, d := range all {
 		name := d.Name
 		for _, v := range d.broken {

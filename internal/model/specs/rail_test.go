@@ -1,7 +1,6 @@
 package specs_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -58,12 +57,6 @@ func TestLedgerFigures(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", r.Title, got, row)
 		}
 	}
-	var b strings.Builder
-	b.WriteString("| workers | faults | demands | attempts | states | transitions | depth |\n|---|---|---|---|---|---|---|\n")
-	for _, row := range ledgerFigures {
-		fmt.Fprintf(&b, "|%s\n", strings.NewReplacer("[", " ", " ", " | ", "]", " |").Replace(fmt.Sprint(row)))
-	}
-	document(t, "ledger figures", b.String())
 }
 
 func TestLedgerOptions(t *testing.T) {

@@ -1,8 +1,6 @@
 package specs_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"briefrail/internal/model/specs"
@@ -22,15 +20,11 @@ var relayFigures = [][6]int{ // constant
 // With every defence on everything holds, and what must be possible is.
 func TestRelayFigures(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("| relays | faults | facts | states | transitions | depth |\n|---|---|---|---|---|---|\n")
 	for _, row := range relayFigures {
 		r := check(t, find(t, "relay", specs.Options{Workers: row[0], Faults: row[1], Demands: row[2]}))
 		holds(t, r)
 		if got := [...]int{row[0], row[1], row[2], r.States, r.Transitions, r.Depth}; got != row {
 			t.Errorf("%s: got %v, want %v", r.Title, got, row)
 		}
-		fmt.Fprintf(&b, "|%s\n", strings.NewReplacer("[", " ", " ", " | ", "]", " |").Replace(fmt.Sprint(row)))
 	}
-	document(t, "relay figures", b.String())
 }
