@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	"briefrail/internal/nudge"
 	"briefrail/internal/nudge/awsfake"
@@ -107,7 +106,7 @@ func (b *bench) busLatency(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, fake.close()) }()
-	waits, err := b.waits(ctx, func(ctx context.Context, w worker, d time.Duration) error { return b.workOverBus(ctx, fake, w, d) })
+	waits, err := b.waits(ctx, func(ctx context.Context, w worker) error { return b.workOverBus(ctx, fake, w) })
 	if err != nil {
 		return err
 	}
@@ -115,7 +114,7 @@ func (b *bench) busLatency(ctx context.Context) (err error) {
 	return nil
 }
 
-func (b *bench) workOverBus(ctx context.Context, fake *bus, w worker, d time.Duration) error {
+func (b *bench) workOverBus(ctx context.Context, fake *bus, w worker) error {
 	sink, err := fake.sink(ctx)
 	if err != nil {
 		return err
@@ -129,5 +128,5 @@ func (b *bench) workOverBus(ctx context.Context, fake *bus, w worker, d time.Dur
 		return err
 	}
 	defer pool.Close()
-	return beside(ctx, newRelay(pool, sink).Run, func(ctx context.Context) error { return w.runFor(ctx, d) })
+	return beside(ctx, newRelay(pool, sink).Run, w.run)
 }

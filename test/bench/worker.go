@@ -118,7 +118,7 @@ const factsPerSecond = 50
 // from the producer's answer to the builder's call, with the ledger as the only
 // source.
 func (b *bench) latency(ctx context.Context) error {
-	waits, err := b.waits(ctx, func(ctx context.Context, w worker, d time.Duration) error { return w.runFor(ctx, d) })
+	waits, err := b.waits(ctx, func(ctx context.Context, w worker) error { return w.run(ctx) })
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,13 @@ func (b *bench) addWaits(what string, waits []time.Duration) {
 	b.results.add(what+", p99", ms(quantile(waits, .99)), "", "", "")
 }
 
-// waits has facts produced while work lasts, and returns how long each of them
+// mostWait is when a fact counts as lost. It is longer than the grace after which a
+// worker takes from the outbox what no nudge brought.
+const mostWait = 45 * time.Second
+
+// waits has facts produced while a worker runs, and returns how long each of them
 // waited.
-func (b *bench) waits(ctx context.Context, work func(context.Context, worker, time.Duration) error) ([]time.Duration, error) {
+func (b *bench) waits(ctx context.Context, run func(context.Context, worker) error) ([]time.Duration, error) {
 	if err := b.do(ctx, small, calmSQL, `DELETE FROM ops.outbox_undecided`, vacuumSQL); err != nil {
 		return nil, err
 	}
@@ -143,22 +147,39 @@ func (b *bench) waits(ctx context.Context, work func(context.Context, worker, ti
 	}
 	defer pool.Close()
 	builder := &instant{asked: map[rail.UUID]time.Time{}}
-	committed := map[rail.UUID]time.Time{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return work(ctx, worker{pool: pool, builder: builder}, b.plan.latency+2*time.Second) })
-	group.Go(func() (err error) { committed, err = b.produce(ctx); return err })
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	waits := make([]time.Duration, 0, len(committed))
-	for matter, at := range committed {
-		asked, ok := builder.asked[matter]
-		if !ok {
-			return nil, fmt.Errorf("matter %s was never built", matter)
+	var waits []time.Duration
+	err = beside(ctx, func(ctx context.Context) error { return run(ctx, worker{pool: pool, builder: builder}) },
+		func(ctx context.Context) error {
+			committed, err := b.produce(ctx)
+			if err != nil {
+				return err
+			}
+			for matter, at := range committed {
+				asked, err := builder.await(ctx, matter)
+				if err != nil {
+					return err
+				}
+				waits = append(waits, max(0, asked.Sub(at)))
+			}
+			return nil
+		})
+	return waits, err
+}
+
+// await returns when the builder was asked for a matter.
+func (b *instant) await(ctx context.Context, matter rail.UUID) (time.Time, error) {
+	for until := time.Now().Add(mostWait); time.Now().Before(until); {
+		b.mu.Lock()
+		asked, ok := b.asked[matter]
+		b.mu.Unlock()
+		if ok {
+			return asked, nil
 		}
-		waits = append(waits, max(0, asked.Sub(at)))
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return time.Time{}, err
+		}
 	}
-	return waits, nil
+	return time.Time{}, fmt.Errorf("matter %s was never built", matter)
 }
 
 // produce inserts facts at random instants, each of a matter of its own, and
