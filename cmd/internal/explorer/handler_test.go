@@ -144,8 +144,8 @@ func TestSamePathBesideShowsTheRefusal(t *testing.T) {
 	t.Parallel()
 	wants(t, get(t, open+"&beside=fence"), http.StatusOK,
 		"They part at step 5.", "without fence status PENDING", "with fence status PENDING",
-		"5 A marks ROUTED refused A's mark is rejected", "7 B resets to PENDING B resets to PENDING", "No property is broken here.")
-	wants(t, get(t, "/?model=router&path=0.0.4&beside=lease"), http.StatusOK, "A pauses, lease expires fault cannot happen")
+		"5 A marks ROUTED ROUTED refused: A's mark is rejected ROUTING", "7 B resets to PENDING PENDING B resets to PENDING PENDING", "No property is broken here.")
+	wants(t, get(t, "/?model=router&path=0.0.4&beside=lease"), http.StatusOK, "A pauses, lease expires fault ROUTING cannot happen ROUTING")
 	wants(t, get(t, "/?model=batch&gate=first&path=0.1.2&beside=gate:record"), http.StatusOK,
 		"Every step of the path is offered on both sides.", "gate first", "gate record", "Broken: no flagged record", "No property is broken here.")
 	wants(t, get(t, "/?model=router&beside=fence"), http.StatusOK, "Take some steps first")

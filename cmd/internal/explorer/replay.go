@@ -14,9 +14,12 @@ type pairing struct {
 	Label string
 	Fault bool
 
-	There   string // what is done there in its place
-	Refused bool   // the same worker at the same point is offered something else
-	Gone    bool   // there is no such step there any more
+	Row      string // the first field of the state after it: the row's own
+	There    string // what is done there in its place
+	RowThere string
+
+	Refused bool // the same worker at the same point is offered something else
+	Gone    bool // there is no such step there any more
 }
 
 // replayed is a path played in another variant.
@@ -36,17 +39,17 @@ func replay(here specs.Checked, scenes []specs.Scene, path []int, there specs.Ch
 		return replayed{}, err
 	}
 	var out replayed
+	if out.scene, err = there.Explore(nil); err != nil {
+		return out, err
+	}
 	for i, action := range taken {
-		scene, err := there.Explore(out.path)
-		if err != nil {
-			return out, err
-		}
+		scene := out.scene
 		_, offered, err := there.Actions(out.path)
 		if err != nil {
 			return out, err
 		}
 		offer := scenes[i].Steps[path[i]]
-		row := pairing{N: i + 1, Label: offer.Label, Fault: offer.Fault}
+		row := pairing{N: i + 1, Label: offer.Label, Fault: offer.Fault, Row: stamp(scenes[i+1])}
 		at := slices.Index(offered, action)
 		if at < 0 {
 			at = substitute(scenes[i], offer, scene)
@@ -56,10 +59,21 @@ func replay(here specs.Checked, scenes []specs.Scene, path []int, there specs.Ch
 			row.There = scene.Steps[at].Label
 			out.path = append(out.path, at)
 		}
+		if out.scene, err = there.Explore(out.path); err != nil {
+			return out, err
+		}
+		row.RowThere = stamp(out.scene)
 		out.rows = append(out.rows, row)
 	}
-	out.scene, err = there.Explore(out.path)
-	return out, err
+	return out, nil
+}
+
+// stamp is what a state says of the row first.
+func stamp(s specs.Scene) string {
+	if len(s.State) == 0 {
+		return ""
+	}
+	return s.State[0].Value
 }
 
 // substitute is the place of the step that a worker takes where its own is not
