@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kumo check bench build lint fmt fmt-check generated generate vuln migrate clean need-go
+.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate vuln migrate clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -41,6 +41,9 @@ test: need-go ## all tests, with the race detector, on a real PostgreSQL; TESTFL
 test-kumo: need-go ## the wire and the demo on an emulator that nobody here wrote; listens on 127.0.0.1:4566
 	@scripts/need-postgres --or-docker
 	cd test/kumo && $(GO) test -count=1 ./...
+
+test-browser: need-go ## the model explorer in a headless Chromium, where one is installed; ARGS='-screenshot /FILE' draws it
+	cd test/browser && $(GO) test -count=1 ./... $(ARGS)
 
 test-full: need-go ## the long campaigns at full size; writes docs/evidence/test-full.md
 	@scripts/need-postgres
