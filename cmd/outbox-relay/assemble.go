@@ -99,10 +99,11 @@ func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*progr
 }
 
 func (p *program) equip(ctx context.Context, cfg *config.Config, reg *prometheus.Registry, log *slog.Logger) (err error) {
-	if p.loops, err = telemetry.NewLoops(reg, pg.Classes(), telemetry.Loop{Name: "relay", Bound: 5 * time.Minute}); err != nil {
+	r := cfg.Relay
+	p.loops, err = telemetry.NewLoops(reg, pg.Classes(), telemetry.Loop{Name: "relay", Bound: 5 * time.Minute, Every: r.MaxIdle})
+	if err != nil {
 		return err
 	}
-	r := cfg.Relay
 	o := relay.Options{
 		Name: daemon.ProcessName("", "relay"), Lease: r.Lease, Inflight: r.Inflight, Timeout: r.Timeout, MaxIdle: r.MaxIdle,
 		Backoff: outbox.Backoff{First: r.Backoff, Max: r.BackoffMax}, Loops: p.loops, Log: log,

@@ -72,16 +72,16 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 // counts as wedged: generous, as the answer to a wedge is a restart.
 func newLoops(cfg *config.Config, reg prometheus.Registerer) (*telemetry.Loops, error) {
 	loops := []telemetry.Loop{
-		{Name: "claim", Bound: 5 * time.Minute},
-		{Name: "reconcile", Bound: 5 * time.Minute},
-		{Name: "sweep", Bound: 5*time.Minute + 5*cfg.Sweep.Every},
-		{Name: "prune", Bound: time.Hour},
+		{Name: "claim", Bound: 5 * time.Minute, Every: cfg.Poll.MaxIdle},
+		{Name: "reconcile", Bound: 5 * time.Minute, Every: cfg.Poll.MaxIdle},
+		{Name: "sweep", Bound: 5*time.Minute + 5*cfg.Sweep.Every, Every: cfg.Sweep.Every},
+		{Name: "prune", Bound: time.Hour, Every: sweep.PruneEvery},
 	}
 	if cfg.Trigger.Source == "sqs" {
-		loops = append(loops, telemetry.Loop{Name: "consume", Bound: 5 * time.Minute})
+		loops = append(loops, telemetry.Loop{Name: "consume", Bound: 5 * time.Minute, Every: cfg.Trigger.PollWait})
 	}
 	if cfg.Canary.Every > 0 {
-		loops = append(loops, telemetry.Loop{Name: "canary", Bound: 5*time.Minute + 5*cfg.Canary.Every})
+		loops = append(loops, telemetry.Loop{Name: "canary", Bound: 5*time.Minute + 5*cfg.Canary.Every, Every: cfg.Canary.Every})
 	}
 	return telemetry.NewLoops(reg, pg.Classes(), loops...)
 }

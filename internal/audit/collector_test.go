@@ -43,10 +43,10 @@ func TestCollectorExportsTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"rail_canary_last_success_timestamp_seconds", "rail_clock_skew_seconds", "rail_dispatch_paused",
+		"rail_canary_last_success_timestamp_seconds", "rail_clock_skew_seconds", "rail_dispatch_paused", "rail_jobs_oldest_lease_timestamp_seconds",
 		"rail_jobs_oldest_owed_timestamp_seconds", "rail_jobs_oldest_running_timestamp_seconds",
 		"rail_jobs{elsewhere}", "rail_jobs{idle}", "rail_jobs{parked}", "rail_jobs{queued}", "rail_jobs{running}",
-		"rail_ledger_changed", "rail_ledger_epoch", "rail_outbox_oldest_undecided_timestamp_seconds", "rail_outbox_undecided_rows", "rail_schema_version",
+		"rail_ledger_changed", "rail_ledger_epoch", "rail_outbox_oldest_undecided_timestamp_seconds", "rail_outbox_undecided_rows", "rail_outbox_unheard_rows", "rail_schema_version",
 	}
 	if got := slices.Sorted(maps.Keys(empty)); !slices.Equal(got, want) {
 		t.Errorf("series of an empty ledger: %v", got)
@@ -85,6 +85,39 @@ func TestCollectorExportsTheLedger(t *testing.T) {
 	} {
 		if got[name] < float64(start.Unix()) {
 			t.Errorf("%s is %v, before the test began", name, got[name])
+		}
+	}
+}
+
+// What an alarm asks of single rows: a parked fact is not what the relay is behind
+// with, a published one that nobody decided is unheard, and a lapsed claim shows by its
+// lease and not by its age.
+func TestCollectorTellsWhatWaitsForWhom(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	parked, pending, unheard := l.fact(newKey(), "a.b"), l.fact(newKey(), "a.b"), l.fact(newKey(), "a.b")
+	l.force(`UPDATE ops.domain_event_outbox SET recorded_at = recorded_at - interval '2 hours' WHERE event_id = $1`, parked)
+	l.force(`INSERT INTO ops.outbox_failures (event_id, bucket, attempts, next_attempt_at, last_code, last_text, parked_at, parked_reason)
+	  SELECT event_id, bucket, 1, now(), 'too_large', '', now(), 'too large' FROM ops.domain_event_outbox WHERE event_id = $1`, parked)
+	l.force(`UPDATE ops.outbox_undecided SET recorded_at = recorded_at - interval '2 minutes' WHERE event_id = ANY ($1)`, []rail.UUID{pending, unheard})
+	l.exec(`UPDATE ops.domain_event_outbox SET published_at = now() WHERE event_id = $1`, unheard)
+	l.exec(`UPDATE ops.ledger SET publishing = 'required'`)
+	k := newKey()
+	l.demand(k)
+	l.claim("w")
+	l.expire(k, time.Hour)
+	got, err := scrape(t, audit.NewCollector(l.Pool, audit.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got["rail_outbox_unheard_rows"] != 1 || got["rail_outbox_pending_rows"] != 2 {
+		t.Errorf("%v unheard, %v pending", got["rail_outbox_unheard_rows"], got["rail_outbox_pending_rows"])
+	}
+	for name, want := range map[string]time.Duration{
+		"rail_outbox_oldest_pending_timestamp_seconds": 0, "rail_jobs_oldest_lease_timestamp_seconds": time.Hour,
+	} {
+		if age := time.Since(time.Unix(int64(got[name]), 0)); age < want-time.Minute || age > want+30*time.Minute {
+			t.Errorf("%s is %s ago", name, age)
 		}
 	}
 }

@@ -64,8 +64,11 @@ type figures struct {
 	Idle, Queued, Running, Parked int64
 	Estimated                     bool
 	OldestOwed, OldestRunning     *time.Time
+	OldestLease                   *time.Time
 	Undecided                     int64
-	OldestUndecided, CanaryLanded *time.Time
+	OldestUndecided               *time.Time
+	Unheard                       int64
+	CanaryLanded                  *time.Time
 	Paused                        int64
 	Pending                       *int64
 	OldestPending                 *time.Time
@@ -73,7 +76,8 @@ type figures struct {
 
 // Up to 32 MiB of jobs idle ones are counted, above that estimated. What is owed
 // is counted through the partial indexes, which idle matters are not in. The parts
-// of a CASE that are not chosen are not run.
+// of a CASE that are not chosen are not run. A parked fact waits for a person and
+// says nothing of the relay: it is pending, and not the oldest that is.
 const figuresSQL = `
 SELECT clock_timestamp(),
        CASE WHEN c.reltuples < 0 OR pg_relation_size(c.oid) <= 33554432
@@ -86,11 +90,16 @@ SELECT clock_timestamp(),
        NOT (c.reltuples < 0 OR pg_relation_size(c.oid) <= 33554432),
        (SELECT owed_since FROM ops.matter_frame_jobs WHERE owed_since IS NOT NULL AND firm_id <> $1 ORDER BY owed_since LIMIT 1),
        (SELECT min(claimed_at) FROM ops.matter_frame_jobs WHERE run_status = 'running' AND firm_id <> $1),
+       (SELECT min(lease_expires_at) FROM ops.matter_frame_jobs WHERE run_status = 'running' AND firm_id <> $1),
        u.n, u.oldest,
+       (SELECT count(*) FROM ops.outbox_undecided n JOIN ops.domain_event_outbox o ON o.event_id = n.event_id
+         WHERE n.recorded_at < clock_timestamp() - interval '1 minute' AND o.published_at IS NOT NULL),
        (SELECT built_at FROM ops.matter_frames WHERE firm_id = $1 AND matter_id = $2 ORDER BY generation DESC LIMIT 1),
        (SELECT count(*) FROM ops.dispatch_pauses),
        CASE WHEN l.publishing = 'required' THEN (SELECT count(*) FROM ops.domain_event_outbox WHERE published_at IS NULL) END,
-       CASE WHEN l.publishing = 'required' THEN (SELECT min(recorded_at) FROM ops.domain_event_outbox WHERE published_at IS NULL) END
+       CASE WHEN l.publishing = 'required' THEN (SELECT min(recorded_at) FROM ops.domain_event_outbox o
+                                              WHERE published_at IS NULL AND NOT EXISTS (
+                                                SELECT 1 FROM ops.outbox_failures f WHERE f.event_id = o.event_id AND f.parked_at IS NOT NULL)) END
   FROM pg_class c, ops.ledger l, (SELECT count(*) AS n, min(recorded_at) AS oldest FROM ops.outbox_undecided) u
  WHERE c.oid = 'ops.matter_frame_jobs'::regclass`
 

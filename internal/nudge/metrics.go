@@ -24,7 +24,8 @@ const (
 	outcomeOK         = "ok"
 	outcomePartial    = "partial" // an answer that does not name every entry as taken
 	outcomeThrottled  = "throttled"
-	outcomeDenied     = "denied" // what ClassOf calls Paused
+	outcomeExpired    = "expired_credentials" // none, old or unknown ones
+	outcomeDenied     = "denied"              // all else that ClassOf calls Paused
 	outcomeTimeout    = "timeout"
 	outcomeConnection = "connection"
 	outcomeError      = "error"
@@ -53,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	for _, api := range []string{apiPut, apiSend, apiReceive, apiDelete, apiRelease, apiDepth, apiLook, apiRedrive} {
 		m.duration.WithLabelValues(api)
-		for _, outcome := range []string{outcomeOK, outcomePartial, outcomeThrottled, outcomeDenied, outcomeTimeout, outcomeConnection, outcomeError} {
+		for _, outcome := range []string{outcomeOK, outcomePartial, outcomeThrottled, outcomeExpired, outcomeDenied, outcomeTimeout, outcomeConnection, outcomeError} {
 			m.requests.WithLabelValues(api, outcome)
 		}
 	}
@@ -90,6 +91,8 @@ func outcomeOf(whole bool, err error) string {
 		return outcomePartial
 	}
 	switch verdict, code := ClassOf(err); {
+	case expired(code):
+		return outcomeExpired
 	case verdict == Paused:
 		return outcomeDenied
 	case throttled(code):
@@ -108,6 +111,17 @@ func throttled(code string) bool {
 	switch code {
 	case "Throttling", "ThrottledException", "ThrottlingException", "RequestThrottled", "RequestThrottledException",
 		"RequestLimitExceeded", "TooManyRequestsException", "SlowDown", "KmsThrottled", "OverLimit":
+		return true
+	}
+	return false
+}
+
+// expired reports whether a code speaks of the credentials themselves, and not of
+// what they allow: somebody has to renew them, not to grant anything.
+func expired(code string) bool {
+	switch code {
+	case codeCredentials, "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId",
+		"UnrecognizedClientException", "InvalidAccessKeyId", "InvalidToken":
 		return true
 	}
 	return false

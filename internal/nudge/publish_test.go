@@ -202,9 +202,9 @@ func TestWholeCalls(t *testing.T) {
 		{"an unknown code of 500", awsfake.Refuse(http.StatusBadGateway, "Whatever"), "retry ServiceUnavailable", "error", 0},
 		{"an unknown code of 400", awsfake.Refuse(http.StatusBadRequest, "Whatever"), "retry other", "error", 0},
 		{"an unknown code of 403", awsfake.Refuse(http.StatusForbidden, "Whatever"), "paused AccessDenied", "denied", 0},
-		{"expired credentials", awsfake.ExpiredCredentials(), "paused ExpiredTokenException", "denied", 0},
+		{"expired credentials", awsfake.ExpiredCredentials(), "paused ExpiredTokenException", "expired_credentials", 0},
 		{"denied", awsfake.Denied(), "paused AccessDeniedException", "denied", 0},
-		{"unknown client", awsfake.Refuse(http.StatusForbidden, "UnrecognizedClientException"), "paused UnrecognizedClientException", "denied", 0},
+		{"unknown client", awsfake.Refuse(http.StatusForbidden, "UnrecognizedClientException"), "paused UnrecognizedClientException", "expired_credentials", 0},
 		{"not authorized", awsfake.Refuse(http.StatusBadRequest, "NotAuthorized"), "paused NotAuthorized", "denied", 0},
 		{"a bad signature", awsfake.Refuse(http.StatusForbidden, "SignatureDoesNotMatch"), "paused SignatureDoesNotMatch", "denied", 0},
 		{"missing queue", awsfake.Refuse(http.StatusBadRequest, "QueueDoesNotExist"), "paused QueueDoesNotExist", "denied", 0},
@@ -411,7 +411,7 @@ func TestMetrics(t *testing.T) {
 	s := newStage(t, nudgetest.Shape{})
 	s.sinks(t)
 	s.Receiver(t.Context(), t, func(o *nudge.QueueOptions) { o.Registerer = s.reg })
-	if n, err := testutil.GatherAndCount(s.reg, "rail_aws_requests_total"); err != nil || n != 8*7 {
+	if n, err := testutil.GatherAndCount(s.reg, "rail_aws_requests_total"); err != nil || n != 8*8 {
 		t.Errorf("%d series of requests, %v", n, err)
 	}
 	if n, err := testutil.GatherAndCount(s.reg, "rail_aws_request_duration_seconds"); err != nil || n != 8 {

@@ -27,8 +27,11 @@ func (r Retention) every() time.Duration {
 	if r.Every > 0 {
 		return r.Every
 	}
-	return time.Minute
+	return PruneEvery
 }
+
+// PruneEvery is how often retention looks, where Retention does not say.
+const PruneEvery = time.Minute
 
 const (
 	pruneBatch = 1000

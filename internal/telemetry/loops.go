@@ -18,10 +18,13 @@ func LoopNames() []string {
 
 // Loop is one loop that this program runs. Bound is how long it may go without
 // turning, successfully or not, before the process counts as wedged; generous, as
-// the answer to a wedge is a restart. Zero is no bound.
+// the answer to a wedge is a restart. Zero is no bound. Every is the longest pause
+// that an idle loop means to take; it is exported, as an alarm that has to guess it
+// is either deaf or a nuisance.
 type Loop struct {
 	Name  string
 	Bound time.Duration
+	Every time.Duration
 }
 
 // Loops is the heartbeat of a program's loops. Packages see it through an
@@ -42,6 +45,7 @@ type beat struct {
 
 type loopMetrics struct {
 	progress   *prometheus.GaugeVec
+	interval   *prometheus.GaugeVec
 	iterations *prometheus.CounterVec
 	errors     *prometheus.CounterVec
 }
@@ -60,8 +64,9 @@ func NewLoops(reg prometheus.Registerer, classes []string, loops ...Loop) (*Loop
 		l.beats[lp.Name] = &beat{lp.Bound, now}
 	}
 	l.m = newLoopMetrics(reg)
-	for _, name := range l.names {
-		l.m.progress.WithLabelValues(name).Set(unixSeconds(now))
+	for _, lp := range loops {
+		l.m.progress.WithLabelValues(lp.Name).Set(unixSeconds(now))
+		l.m.interval.WithLabelValues(lp.Name).Set(lp.Every.Seconds())
 	}
 	for _, name := range withOther(l.names) {
 		l.m.iterations.WithLabelValues(name)
@@ -87,6 +92,9 @@ func newLoopMetrics(reg prometheus.Registerer) loopMetrics {
 	return loopMetrics{
 		progress: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "rail_loop_last_progress_timestamp_seconds", Help: "When each loop last finished a turn without an error, idle turns included.",
+		}, []string{"loop"}),
+		interval: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rail_loop_interval_seconds", Help: "Longest pause that each loop means to take between two turns.",
 		}, []string{"loop"}),
 		iterations: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "rail_loop_iterations_total", Help: "Turns of each loop that ended without an error.",

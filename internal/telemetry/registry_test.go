@@ -65,9 +65,12 @@ func TestUnknownLoopIsRefused(t *testing.T) {
 func TestLoopMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		loops := newLoops(t, prometheus.NewRegistry(), Loop{"relay", time.Minute}, Loop{"prune", 0})
+		loops := newLoops(t, prometheus.NewRegistry(), Loop{"relay", time.Minute, time.Second}, Loop{"prune", 0, 0})
 		seen := func() float64 { return testutil.ToFloat64(loops.m.progress.WithLabelValues("relay")) }
 		start := seen()
+		if n := testutil.ToFloat64(loops.m.interval.WithLabelValues("relay")); n != 1 {
+			t.Errorf("an interval of %v s", n)
+		}
 		time.Sleep(50 * time.Second)
 		loops.Failed("relay", "57")
 		if seen() != start {

@@ -80,7 +80,7 @@ func TestWedgedLoopIsNotAlive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reg := NewRegistry(Version("v0", "test"))
-		s := listen(t, ServerOptions{Registry: reg, Loops: newLoops(t, reg, Loop{"claim", time.Minute})})
+		s := listen(t, ServerOptions{Registry: reg, Loops: newLoops(t, reg, Loop{"claim", time.Minute, time.Second})})
 		time.Sleep(2 * time.Minute)
 		wantAnswer(t, s, "/livez?verbose", 503, "[-] loops: claim has not turned for 2m0s")
 		s.Drain()

@@ -33,6 +33,7 @@ func (t *Trigger) sweep(ctx context.Context, seq int64, limit int) (taken []outb
 		return taken, err
 	}
 	t.metrics.decided(all)
+	t.metrics.swept.Add(float64(len(all)))
 	return taken, nil
 }
 

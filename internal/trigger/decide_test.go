@@ -2,10 +2,12 @@ package trigger_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"briefrail/internal/outbox"
 	"briefrail/internal/pg"
@@ -66,6 +68,22 @@ func value[T any](t *testing.T, db pg.DB, sql string, args ...any) (v T) {
 }
 
 func newKey() rail.Key { return rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()} }
+
+// What no nudge brought is counted: with a queue in front it says that nudges are lost.
+func TestSweptFactsAreCounted(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	reg := prometheus.NewRegistry()
+	tr := trigger.New(db.Pool, reg, options(t))
+	fact(t, db, newKey(), "document.uploaded")
+	fact(t, db, newKey(), "document.viewed")
+	once(t, tr, 2)
+	want := strings.NewReader("# HELP rail_facts_swept_total Facts that were decided by the sweep of the outbox and not by a nudge.\n" +
+		"# TYPE rail_facts_swept_total counter\nrail_facts_swept_total 2\n")
+	if err := testutil.GatherAndCompare(reg, want, "rail_facts_swept_total"); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestEveryFactEndsWithOneReceipt(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 type metrics struct {
 	facts, nudges            *prometheus.CounterVec
 	received, deleteFailures prometheus.Counter
-	dedupe                   prometheus.Counter
+	dedupe, swept            prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -31,7 +31,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "rail_nudge_delete_failures_total", Help: "Messages that could not be deleted; they return as duplicates.",
 	})
 	m.dedupe = prometheus.NewCounter(prometheus.CounterOpts{Name: "rail_dedupe_hits_total", Help: "Nudges whose fact was decided before."})
-	reg.MustRegister(m.facts, m.nudges, m.received, m.deleteFailures, m.dedupe)
+	m.swept = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "rail_facts_swept_total", Help: "Facts that were decided by the sweep of the outbox and not by a nudge.",
+	})
+	reg.MustRegister(m.facts, m.nudges, m.received, m.deleteFailures, m.dedupe, m.swept)
 	return m
 }
 
