@@ -180,10 +180,11 @@ func (m *matter) land(ctx context.Context, a specs.LedgerAct, w *worker, to spec
 
 // unsure loses a landing's answer; the worker then wants to ask.
 func (m *matter) unsure(w *worker, o order) error {
-	if v := w.landing.tell(o); w.landing.where != atQuestion {
+	v := w.landing.tell(o)
+	if v.err == nil && w.landing.where != atQuestion {
 		return fmt.Errorf("after a lost answer it stands %s: %+v", w.landing.where, v)
 	}
-	return nil
+	return v.err
 }
 
 // settle lets the question through.

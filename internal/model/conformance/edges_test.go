@@ -2,7 +2,9 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,18 +37,34 @@ func search(t *testing.T, o specs.Options) *graph {
 	return g
 }
 
-// Every edge of the ledger's reachable graph, on the real code.
+// Every edge of the ledger's reachable graph, on the real code. RAIL_TEST_LOAD=full
+// takes those of three workers too.
 func TestEveryEdgeOfTheLedger(t *testing.T) {
 	t.Parallel()
-	g := search(t, specs.Options{Workers: 2, Faults: 2})
+	workers := 2
+	if os.Getenv("RAIL_TEST_LOAD") == "full" {
+		workers = 3
+	}
+	g := search(t, specs.Options{Workers: workers, Faults: 2})
 	c := &campaign{graph: g, took: make(map[edge]bool), asked: make([]atomic.Bool, g.States())}
 	started := time.Now()
 	c.run(t, 4)
-	t.Logf("conformance: %d of %d edges, %d states, %d steps in %d walks, %.1f seconds",
-		len(c.took), g.Transitions(), g.States(), c.steps, c.walks, time.Since(started).Seconds())
+	t.Logf("conformance, %d workers and 2 faults: %d of %d edges, %d states, %d steps in %d walks, %.1f seconds",
+		workers, len(c.took), g.Transitions(), g.States(), c.steps, c.walks, time.Since(started).Seconds())
 	if len(c.took) != g.Transitions() {
 		t.Errorf("%d edges were not taken", g.Transitions()-len(c.took))
 	}
+}
+
+// A large frame comes in by COPY, and lands in a transaction of several statements.
+func TestEveryEdgeWithLargeFrames(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, attempts)
+	db.builds(t, `{"pad":"`+strings.Repeat("x", 300<<10)+`"}`)
+	if err := find(t, db, search(t, specs.Options{Workers: 2, Faults: 1})); err != nil {
+		t.Error(err)
+	}
+	db.CheckLedger(t)
 }
 
 // campaign walks a graph with several matters at once, each in a database of its own,
@@ -118,12 +136,12 @@ func (c *campaign) walk(ctx context.Context, db *database, path []edge) error {
 func (m *matter) askForMore(ctx context.Context, s specs.LedgerState) error {
 	if s.Row.Status != specs.StatusQueued {
 		if got, err := m.claimNow(ctx, 0); err != nil || len(got) > 0 {
-			return fmt.Errorf("a %s row was claimed: %v, %w", s.Row.Status, got, err)
+			return &difference{"a claim where nothing is queued", errors.Join(fmt.Errorf("claimed %d of a %s row", len(got), s.Row.Status), err)}
 		}
 	}
 	if s.Row.Status != specs.StatusRunning || !s.Row.Expired {
 		if got, err := m.sweepNow(ctx); err != nil || len(got) > 0 {
-			return fmt.Errorf("a %s row was swept before its time: %v, %w", s.Row.Status, got, err)
+			return &difference{"a sweep where no lease has run out", errors.Join(fmt.Errorf("swept %d of a %s row", len(got), s.Row.Status), err)}
 		}
 	}
 	return nil

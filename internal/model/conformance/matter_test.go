@@ -39,13 +39,18 @@ func newDatabase(t *testing.T, attempts int) *database {
 	if _, err := db.failover.Exec(t.Context(), `SET session_replication_role = replica`); err != nil {
 		t.Fatal(err)
 	}
-	json := []byte(`{"brief":"conformance"}`)
-	checked, err := frames.Check(json, 1<<20)
+	db.builds(t, `{"brief":"conformance"}`)
+	return db
+}
+
+// builds says what every build returns from now on.
+func (db *database) builds(t *testing.T, json string) {
+	t.Helper()
+	checked, err := frames.Check([]byte(json), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.frame = runs.Landing{Frame: runs.Frame{JSON: json, SchemaVersion: "test/1", BuilderVersion: "test/1"}, Digest: checked.Digest}
-	return db
+	db.frame = runs.Landing{Frame: runs.Frame{JSON: []byte(json), SchemaVersion: "test/1", BuilderVersion: "test/1"}, Digest: checked.Digest}
 }
 
 func session(t *testing.T, dsn string) *pgx.Conn {
@@ -105,13 +110,30 @@ func (db *database) newMatter(ctx context.Context) (*matter, error) {
 	return m, err
 }
 
-// step takes one edge on the real code and compares where it led. An error says what
-// differs.
+// difference is what the real code did otherwise than the model.
+type difference struct {
+	at  string // what was done
+	err error
+}
+
+func (d *difference) Error() string { return d.at + ": " + d.err.Error() }
+
+func (d *difference) Unwrap() error { return d.err }
+
+// step takes one edge on the real code and compares where it led. The error is a
+// *difference.
 func (m *matter) step(ctx context.Context, a specs.LedgerAct, from, to specs.LedgerState) error {
+	if err := m.compare(ctx, a, from, to); err != nil {
+		return &difference{a.Kind.String(), err}
+	}
+	return nil
+}
+
+func (m *matter) compare(ctx context.Context, a specs.LedgerAct, from, to specs.LedgerState) error {
 	before := m.now
 	acted := m.workers[a.Who]
 	if err := m.act(ctx, a, to); err != nil {
-		return fmt.Errorf("%s: %w", a.Kind, err)
+		return err
 	}
 	var err error
 	if m.now, err = m.read(ctx); err != nil {

@@ -30,7 +30,7 @@ func (w *wire) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 func (w *wire) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	changed, changedArgs := w.change(sql, args)
 	row := w.Conn.QueryRow(ctx, changed, changedArgs...)
-	if w.fault == nil || w.fault.then == "" || w.fault.statement != sql {
+	if w.fault == nil || w.fault.then == "" || !strings.Contains(sql, w.fault.in) {
 		return row
 	}
 	return twice{row, func() error {
@@ -66,8 +66,10 @@ func (w *wire) change(sql string, args []any) (string, []any) {
 		return sql, args
 	}
 	w.changed++
-	if b, ok := args[0].(pg.Bound); ok {
-		args = []any{b.Args}
+	if len(args) > 0 {
+		if b, ok := args[0].(pg.Bound); ok {
+			args = []any{b.Args}
+		}
 	}
 	return changed, args
 }
@@ -137,18 +139,25 @@ func (l *landing) crash() {
 	l.stop(nil)
 }
 
+// stand waits until it is told what becomes of the next statement.
+func (l *landing) stand(where point) order {
+	l.at <- where
+	o := <-l.say
+	if o.crash {
+		runtime.Goexit()
+	}
+	return o
+}
+
 func (l *landing) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	where := atLanding
 	if strings.HasPrefix(sql, "SELECT outcome FROM") {
 		where = atQuestion
 	}
-	l.at <- where
-	o := <-l.say
+	o := l.stand(where)
 	// how long the test took to decide must not count
 	ctx = context.WithoutCancel(ctx)
 	switch {
-	case o.crash:
-		runtime.Goexit()
 	case o.err != nil:
 		return failed{o.err}
 	case o.deaf:
@@ -157,6 +166,29 @@ func (l *landing) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 		return lost(l.wire.QueryRow(ctx, sql, args...))
 	}
 	return l.wire.QueryRow(ctx, sql, args...)
+}
+
+// BeginTx is the first statement of a landing by COPY, and stands for all of them.
+func (l *landing) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	o := l.stand(atLanding)
+	if o.err != nil {
+		return nil, o.err
+	}
+	tx, err := l.wire.BeginTx(ctx, opts)
+	if err == nil && o.deaf {
+		tx = deafTx{tx}
+	}
+	return tx, err
+}
+
+// deafTx commits, and its caller does not hear of it.
+type deafTx struct{ pgx.Tx }
+
+func (tx deafTx) Commit(ctx context.Context) error {
+	if err := tx.Tx.Commit(ctx); err != nil {
+		return err
+	}
+	return errLost
 }
 
 // failed is an answer that is an error.
