@@ -243,7 +243,7 @@ func TestModelCheckThatIsEnded(t *testing.T) {
 		t.Errorf("exit %d: %s", got.code, got.err)
 	}
 	long := []string{"check", "--model", "router", "--workers", "6", "--faults", "100", "--without", "fence"}
-	if got := models(t, append(long, "--timeout", "100ms")...); got.code != exitTimeout || !strings.Contains(got.err, "--timeout 100ms is up") || !strings.Contains(got.out, "BROKEN") {
+	if got := models(t, append(long, "--timeout", "100ms")...); got.code != exitTimeout || !strings.Contains(got.err, "--timeout 100ms is up") || !strings.Contains(got.out, "the search was ended before it was complete") {
 		t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
 	}
 }

@@ -61,6 +61,14 @@ func between(flag string, n, least, most int) error {
 	return nil
 }
 
+// walkShown is a sample, and of what.
+type walkShown struct {
+	Model string `json:"model"`
+	Title string `json:"title"`
+	Seed  uint32 `json:"seed"`
+	specs.WalkReport
+}
+
 func (a *app) modelWalk(ctx context.Context, v *variant, c specs.Checked, property string, o model.WalkOptions) error {
 	var r specs.WalkReport
 	err := a.searched(ctx, v, c, func(ctx context.Context, search model.Options) (err error) {
@@ -70,7 +78,8 @@ func (a *app) modelWalk(ctx context.Context, v *variant, c specs.Checked, proper
 	if err != nil {
 		return err
 	}
-	return a.show(view{kind: "model.walk", data: r, names: []string{fmt.Sprint(r.Hits)}, table: func(p *page) {
+	shown := walkShown{v.model, c.Title(), o.Seed, r}
+	return a.show(view{kind: "model.walk", data: shown, names: []string{fmt.Sprint(r.Hits)}, table: func(p *page) {
 		p.line("%s", c.Title())
 		p.row("Property", r.Property)
 		p.row("Walks", fmt.Sprintf("%s of %s, seed %d", grouped(r.Walks.Walks), steps(r.Steps), o.Seed))

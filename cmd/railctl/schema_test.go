@@ -97,6 +97,12 @@ func everyKind(r *rig) [][]string {
 		{"config", "show"},
 		{"config", "validate"},
 		{"version"},
+		{"model", "list"},
+		{"model", "check"},
+		{"model", "check", "--model", "router", "--without", "fence"},
+		{"model", "trace", "--model", "router", "--without", "fence"},
+		{"model", "walk", "--model", "batch", "--property", "a flagged record is processed"},
+		{"model", "schedules", "--model", "batch"},
 	}
 }
 

@@ -79,33 +79,30 @@ func stamp(s specs.Scene) string {
 // substitute is the place of the step that a worker takes where its own is not
 // offered, -1 for none.
 func substitute(here specs.Scene, offer specs.Offer, there specs.Scene) int {
-	who := actor(offer.Label)
-	if offer.Fault || who == "" || standing(here.State, who) != standing(there.State, who) {
+	who := actor(offer.Label, here.State)
+	if offer.Fault || who.Name == "" || !slices.Contains(there.State, who) {
 		return -1
 	}
-	return slices.IndexFunc(there.Steps, func(o specs.Offer) bool { return !o.Fault && actor(o.Label) == who })
+	return slices.IndexFunc(there.Steps, func(o specs.Offer) bool { return !o.Fault && actor(o.Label, there.State) == who })
 }
 
-// actor is the worker that a label speaks of first, empty for none.
-func actor(label string) string {
-	word, _, _ := strings.Cut(label, " ")
-	if word = strings.TrimSuffix(word, "'s"); isWorker(word) {
-		return word
-	}
-	return ""
-}
-
-// isWorker reports whether a field is about a worker: they are called A, B, C, ...
-func isWorker(name string) bool { return len(name) == 1 && name[0] >= 'A' && name[0] <= 'Z' }
-
-// standing is where a worker is.
-func standing(state []model.Field, who string) string {
+// actor is the worker that a label speaks of first, with where it stands; empty for
+// none.
+func actor(label string, state []model.Field) model.Field {
 	for _, f := range state {
-		if f.Name == who {
-			return f.Value
+		rest, its := strings.CutPrefix(label, f.Name)
+		if its && isWorker(f.Name) && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, "'s ")) {
+			return f
 		}
 	}
-	return ""
+	return model.Field{}
+}
+
+// isWorker reports whether a field is about a worker: they are called A, B, C, ...,
+// where there are several kinds with the kind before it.
+func isWorker(name string) bool {
+	letter := name[strings.LastIndexByte(name, ' ')+1:]
+	return len(letter) == 1 && letter[0] >= 'A' && letter[0] <= 'Z'
 }
 
 // carried is as much of a path as another variant offers, step by step.
