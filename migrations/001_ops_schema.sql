@@ -6,6 +6,21 @@ CREATE FUNCTION ops.matter_bucket(id uuid) RETURNS smallint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (pg_catalog.get_byte(pg_catalog.sha256(pg_catalog.uuid_send(id)), 0) & 63)::smallint;
 
+-- The firm whose rows a session of the application may see; the policies of
+-- deploy/roles.sql ask it. Nobody is asked for where rail.firm_id is not set, or
+-- empty as a SET LOCAL leaves it behind.
+CREATE FUNCTION ops.session_firm() RETURNS uuid
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  firm text := nullif(current_setting('rail.firm_id', true), '');
+BEGIN
+  IF firm !~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('rail.firm_id is %L and not a UUID', left(firm, 50)),
+      HINT = 'in each transaction that reads: SET LOCAL rail.firm_id = ''UUID of the firm''';
+  END IF;
+  RETURN firm::uuid;
+END $$;
+
 -- True until a write fence exists: the claim asks it, so that the ledger need not
 -- know who else may write.
 CREATE FUNCTION ops.scope_writer_is_rail(bucket smallint) RETURNS boolean
@@ -38,30 +53,38 @@ BEGIN
   RETURN stack;
 END $$;
 
--- Rows go only through the functions of retention. A setting would be simpler, but
--- any session could set it. So the call stack must read: this statement, of that
--- function. Its first three lines are ours and teach the words that the server, in
--- its own language, puts around a statement and a function; what follows them must
--- be one of ops.retention_statements() and its caller to the letter. Text that a
--- client chooses can stand elsewhere (a comment, a portal's name, a parameter that
--- is shown behind the stack), but not there: whoever writes a DELETE that begins as
--- ours does cannot go on with a quotation mark, as each of ours ends with ')'.
-CREATE FUNCTION ops.refuse_outside_retention() RETURNS trigger
+-- Some writes belong to one function: rows go only through retention, and what went is
+-- counted by the tables' own triggers. A setting would be simpler, but any session
+-- could set it. So the call stack must read: this statement, of that function. Its
+-- first three lines are ours, and the second teaches the words that the server, in its
+-- own language, puts around a statement; what follows the third must be one of
+-- ops.own_statements() to the letter, and then the line of its function. Text that a
+-- client chooses can stand elsewhere (a comment, a portal's name, a parameter that is
+-- shown behind the stack), but not there: whoever writes a statement that begins as
+-- ours does cannot go on with a quotation mark, as each of ours ends with ')'; and a
+-- name that is not plain lower case is shown in quotation marks, so none but the
+-- function itself fills its line without one (those functions pin
+-- quote_all_identifiers, which would put marks around every name). Asked for each row too: a cascade that a
+-- foreign key starts runs inside the statement that was asked about already.
+CREATE FUNCTION ops.refuse_to_others() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   stack text;
-  around_statement text[];
-  before_caller text;
+  around text[];
+  opening text;
+  caller text;
+  place integer;
 BEGIN
   EXECUTE 'SELECT ops.call_stack()' INTO stack;
-  around_statement := string_to_array(split_part(stack, E'\n', 2), 'SELECT ops.call_stack()');
-  before_caller := split_part(split_part(stack, E'\n', 3), 'ops.refuse_outside_retention()', 1);
-  PERFORM 1 FROM ops.retention_statements() r
-    WHERE TG_OP = 'DELETE' AND starts_with(substr(stack, length(split_part(stack, E'\n', 1) || split_part(stack, E'\n', 2) || split_part(stack, E'\n', 3)) + 4),
-      around_statement[1] || r.statement || around_statement[2] || E'\n' || before_caller || r.caller);
-  IF FOUND THEN
-    RETURN NULL;
-  END IF;
+  around := string_to_array(split_part(stack, E'\n', 2), 'SELECT ops.call_stack()');
+  stack := substr(stack, length(split_part(stack, E'\n', 1)) + length(split_part(stack, E'\n', 2)) + length(split_part(stack, E'\n', 3)) + 4);
+  FOR opening, caller IN SELECT around[1] || o.statement || around[2] || E'\n', o.caller FROM ops.own_statements() o LOOP
+    CONTINUE WHEN TG_OP = 'TRUNCATE' OR NOT starts_with(stack, opening);
+    stack := split_part(substr(stack, length(opening) + 1), E'\n', 1);
+    place := strpos(stack, caller);
+    EXIT WHEN place = 0 OR strpos(stack, '"') > 0 OR substr(stack, place - 1, 1) ~ '[a-z0-9_.]';
+    RETURN CASE WHEN TG_LEVEL = 'ROW' THEN OLD END;
+  END LOOP;
   RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
     CONSTRAINT = TG_ARGV[0], MESSAGE = format('%s of %I.%I is refused (%s)', lower(TG_OP), TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]),
     HINT = 'rows leave only through ops.prune, ops.prune_frames and ops.purge_matter';
@@ -109,7 +132,7 @@ CREATE TRIGGER audit_log_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON o
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('audit_log_is_append_only', 'write a new row instead');
 
 CREATE FUNCTION ops.audit(actor text, action text, target text, reason text, details jsonb DEFAULT NULL) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO ops.audit_log (actor, action, target, reason, details) VALUES ($1, $2, $3, $4, $5) RETURNING id
 $$;
 
@@ -122,14 +145,14 @@ CREATE TABLE ops.retention_counters (
 );
 INSERT INTO ops.retention_counters (what) VALUES ('frames'), ('landed_runs'), ('facts'), ('receipts'), ('runs');
 CREATE TRIGGER retention_counters_count_what_leaves BEFORE UPDATE ON ops.retention_counters
-  FOR EACH ROW WHEN (pg_trigger_depth() = 0 OR NEW.taken < OLD.taken OR NEW.what <> OLD.what)
-  EXECUTE FUNCTION ops.refuse('retention_counters_count_what_leaves', 'the tables count what retention takes from them');
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('retention_counters_count_what_leaves');
 CREATE TRIGGER retention_counters_stay BEFORE DELETE OR TRUNCATE ON ops.retention_counters
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('retention_counters_stay', 'the tables count what retention takes from them');
 
+-- For tables of this schema only: a trigger on another one has nothing to count.
 CREATE FUNCTION ops.count_what_left() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
-  UPDATE ops.retention_counters SET taken = taken + g.n FROM (SELECT count(*) AS n FROM gone) g WHERE what = TG_ARGV[0] AND g.n > 0;
+  UPDATE ops.retention_counters SET taken = taken + g.n FROM (SELECT count(*) AS n FROM gone) g WHERE what = TG_ARGV[0] AND TG_TABLE_SCHEMA = 'ops' AND (g.n > 0);
   RETURN NULL;
 END $$;

@@ -74,6 +74,8 @@ CREATE TRIGGER outbox_fact_is_immutable
   ON ops.domain_event_outbox
   FOR EACH ROW EXECUTE FUNCTION ops.refuse('outbox_fact_is_immutable', 'append a new fact instead');
 CREATE TRIGGER outbox_facts_stay BEFORE DELETE OR TRUNCATE ON ops.domain_event_outbox
-  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('outbox_facts_stay');
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('outbox_facts_stay');
+CREATE TRIGGER outbox_facts_stay_each BEFORE DELETE ON ops.domain_event_outbox
+  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('outbox_facts_stay');
 CREATE TRIGGER outbox_counts_what_left AFTER DELETE ON ops.domain_event_outbox
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('facts');

@@ -174,7 +174,9 @@ END $$;
 CREATE TRIGGER jobs_birth BEFORE INSERT ON ops.matter_frame_jobs FOR EACH ROW EXECUTE FUNCTION ops.jobs_birth();
 CREATE TRIGGER jobs_guard BEFORE UPDATE ON ops.matter_frame_jobs FOR EACH ROW EXECUTE FUNCTION ops.jobs_guard();
 CREATE TRIGGER jobs_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frame_jobs
-  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('jobs_stay');
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('jobs_stay');
+CREATE TRIGGER jobs_stay_each BEFORE DELETE ON ops.matter_frame_jobs
+  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('jobs_stay');
 
 -- Who may not be dispatched: one firm, or all (firm_id null).
 CREATE TABLE ops.dispatch_pauses (

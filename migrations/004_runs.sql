@@ -84,14 +84,13 @@ END $$;
 CREATE TRIGGER runs_birth BEFORE INSERT ON ops.matter_frame_runs FOR EACH ROW EXECUTE FUNCTION ops.runs_birth();
 CREATE TRIGGER runs_guard BEFORE UPDATE ON ops.matter_frame_runs FOR EACH ROW EXECUTE FUNCTION ops.runs_guard();
 CREATE TRIGGER runs_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frame_runs
-  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('runs_stay');
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('runs_stay');
+CREATE TRIGGER runs_stay_each BEFORE DELETE ON ops.matter_frame_runs
+  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('runs_stay');
 CREATE FUNCTION ops.runs_count_what_left() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
-  UPDATE ops.retention_counters c SET taken = c.taken + g.n
-    FROM (SELECT 'runs' AS what, count(*) AS n FROM gone
-          UNION ALL SELECT 'landed_runs', count(*) FROM gone WHERE outcome = 'landed') g
-   WHERE c.what = g.what AND g.n > 0;
+  UPDATE ops.retention_counters c SET taken = c.taken + g.n FROM (SELECT 'runs' AS what, count(*) AS n FROM gone UNION ALL SELECT 'landed_runs', count(*) FROM gone WHERE outcome = 'landed') g WHERE c.what = g.what AND TG_TABLE_SCHEMA = 'ops' AND (g.n > 0);
   RETURN NULL;
 END $$;
 CREATE TRIGGER runs_count_what_left AFTER DELETE ON ops.matter_frame_runs
@@ -113,9 +112,10 @@ CREATE TRIGGER jobs_close_the_old_run AFTER UPDATE ON ops.matter_frame_jobs FOR 
   EXECUTE FUNCTION ops.jobs_close_the_old_run();
 
 -- The other way round, at the commit: a run that ends leaves no claim behind it. A
--- holder whose run was closed under it could not land, nor learn why.
+-- holder whose run was closed under it could not land, nor learn why. SECURITY
+-- DEFINER: at the commit of an operator's verb it is no longer the verb that runs.
 CREATE FUNCTION ops.runs_settled_at_commit() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM 1 FROM ops.matter_frame_jobs j
    WHERE j.firm_id = NEW.firm_id AND j.matter_id = NEW.matter_id AND j.run_id = NEW.run_id;

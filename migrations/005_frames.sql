@@ -52,19 +52,33 @@ CREATE TRIGGER frames_guard BEFORE INSERT ON ops.matter_frames FOR EACH ROW EXEC
 CREATE TRIGGER frames_never_change BEFORE UPDATE ON ops.matter_frames
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('frames_never_change', 'demand a rebuild instead');
 CREATE TRIGGER frames_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frames
-  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('frames_stay');
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('frames_stay');
+CREATE TRIGGER frames_stay_each BEFORE DELETE ON ops.matter_frames
+  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('frames_stay');
 CREATE TRIGGER frames_count_what_left AFTER DELETE ON ops.matter_frames
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('frames');
 
-CREATE VIEW ops.current_frames AS
+-- What the application reads. Both views look with the eyes of who asks, so that the
+-- policies of the tables hold for them too.
+CREATE VIEW ops.current_frames WITH (security_invoker = true) AS
 SELECT f.*, j.run_status, j.landed_generation < j.requested_generation AS stale, j.owed_since
   FROM ops.matter_frame_jobs j
-  JOIN ops.matter_frames f ON f.firm_id = j.firm_id AND f.matter_id = j.matter_id AND f.generation = j.landed_generation;
+  JOIN ONLY ops.matter_frames f ON f.firm_id = j.firm_id AND f.matter_id = j.matter_id AND f.generation = j.landed_generation;
+
+CREATE VIEW ops.matter_status WITH (security_invoker = true) AS
+SELECT firm_id, matter_id, run_status, landed_generation < requested_generation AS stale, landed_generation, requested_generation, owed_since
+  FROM ops.matter_frame_jobs;
+
+-- The stored size of a frame, for those who may not read what is in it.
+CREATE FUNCTION ops.frame_bytes(firm uuid, matter uuid, generation bigint) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pg_column_size(f.frame) FROM ops.matter_frames f WHERE f.firm_id = $1 AND f.matter_id = $2 AND f.generation = $3
+$$;
 
 -- At the commit: a claim has its run, a claim that was left has a closed run, and
--- a landing has its frame and its landed run.
+-- a landing has its frame and its landed run. SECURITY DEFINER as in 004.
 CREATE FUNCTION ops.jobs_settled_at_commit() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
     IF NEW.landed_generation <> OLD.landed_generation THEN

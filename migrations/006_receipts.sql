@@ -19,9 +19,39 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+-- A receipt is of a fact, and one that says "demanded" of demand that the ledger holds:
+-- written by hand it would be demand that nobody misses.
+CREATE FUNCTION ops.receipts_say_what_is() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  b record;
+BEGIN
+  SELECT n.event_id, n.requested_generation, o.event_id IS NOT NULL AS is_fact INTO b
+    FROM written n
+    LEFT JOIN ops.domain_event_outbox o ON o.event_id = n.event_id
+    LEFT JOIN ops.matter_frame_jobs j ON j.firm_id = o.firm_id AND j.matter_id = o.matter_id
+   WHERE o.event_id IS NULL OR (n.verdict = 'demanded' AND (j.requested_generation >= n.requested_generation) IS NOT TRUE)
+   LIMIT 1;
+  IF FOUND AND NOT b.is_fact THEN
+    RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'ops', TABLE = 'trigger_receipts',
+      CONSTRAINT = 'receipts_are_of_a_fact', MESSAGE = format('there is no fact %s', b.event_id);
+  ELSIF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'ops', TABLE = 'trigger_receipts',
+      CONSTRAINT = 'receipts_demand_is_in_the_ledger',
+      MESSAGE = format('the job of fact %s has no demand of generation %s', b.event_id, b.requested_generation);
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER receipts_say_what_is AFTER INSERT ON ops.trigger_receipts
+  REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION ops.receipts_say_what_is();
+CREATE TRIGGER receipts_still_say_what_is AFTER UPDATE ON ops.trigger_receipts
+  REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION ops.receipts_say_what_is();
 CREATE TRIGGER receipts_guard BEFORE UPDATE ON ops.trigger_receipts FOR EACH ROW EXECUTE FUNCTION ops.receipts_guard();
 CREATE TRIGGER receipts_stay BEFORE DELETE OR TRUNCATE ON ops.trigger_receipts
-  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_outside_retention('receipts_stay');
+  FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('receipts_stay');
+CREATE TRIGGER receipts_stay_each BEFORE DELETE ON ops.trigger_receipts
+  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('receipts_stay');
 CREATE TRIGGER receipts_count_what_left AFTER DELETE ON ops.trigger_receipts
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('receipts');
 

@@ -96,6 +96,12 @@ END $$;
 CREATE TRIGGER failures_guard BEFORE INSERT OR UPDATE OF next_attempt_at ON ops.outbox_failures
   FOR EACH ROW EXECUTE FUNCTION ops.failures_guard();
 
+-- All that a relay may say of publishing: that from now on it has to be waited for.
+CREATE FUNCTION ops.require_publishing(relay text) RETURNS boolean
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT ops.set_publishing('required', $1, 'a relay with a sink runs')
+$$;
+
 -- Parked facts to be tried again at once, all of them where events is null.
 CREATE FUNCTION ops.replay_parked(events uuid[], actor text, reason text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,9 +1,8 @@
 -- Retention: the only way out for a row. Small batches, never the current frame,
 -- its run, a fact that is not done, or a receipt whose fact is still here.
 
--- The statements that may delete, each with the function it stands in, to the letter.
--- Each ends with ')': ops.refuse_outside_retention says why.
-CREATE FUNCTION ops.retention_statements() RETURNS TABLE (caller text, statement text)
+-- The statements of ops.refuse_to_others, each with the function it stands in.
+CREATE FUNCTION ops.own_statements() RETURNS TABLE (caller text, statement text)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   VALUES
   ('ops.prune(text,interval,integer)', 'DELETE FROM ops.domain_event_outbox WHERE event_id = ANY (done)'),
@@ -12,13 +11,15 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   ('ops.prune_frames(uuid[],uuid[],integer)', 'DELETE FROM ops.matter_frames f USING unnest(firms, matters, oldest_kept) AS k (firm, matter, oldest) WHERE f.firm_id = k.firm AND f.matter_id = k.matter AND (f.generation < k.oldest)'),
   ('ops.purge_matter(uuid,uuid,text,text)', 'DELETE FROM ops.matter_frame_jobs WHERE firm_id = firm AND (matter_id = matter)'),
   ('ops.purge_matter(uuid,uuid,text,text)', 'DELETE FROM ops.matter_frames WHERE firm_id = firm AND (matter_id = matter)'),
-  ('ops.purge_matter(uuid,uuid,text,text)', 'DELETE FROM ops.matter_frame_runs WHERE firm_id = firm AND (matter_id = matter)')
+  ('ops.purge_matter(uuid,uuid,text,text)', 'DELETE FROM ops.matter_frame_runs WHERE firm_id = firm AND (matter_id = matter)'),
+  ('ops.count_what_left()', $s$UPDATE ops.retention_counters SET taken = taken + g.n FROM (SELECT count(*) AS n FROM gone) g WHERE what = TG_ARGV[0] AND TG_TABLE_SCHEMA = 'ops' AND (g.n > 0)$s$),
+  ('ops.runs_count_what_left()', $s$UPDATE ops.retention_counters c SET taken = c.taken + g.n FROM (SELECT 'runs' AS what, count(*) AS n FROM gone UNION ALL SELECT 'landed_runs', count(*) FROM gone WHERE outcome = 'landed') g WHERE c.what = g.what AND TG_TABLE_SCHEMA = 'ops' AND (g.n > 0)$s$)
 $$;
 
 -- Deletes at most batch rows of one kind ('outbox', 'receipts', 'runs') that are
 -- done and older than older; returns how many went.
 CREATE FUNCTION ops.prune(kind text, older interval, batch integer) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   horizon timestamptz := clock_timestamp() - older;
   done uuid[];
@@ -65,7 +66,7 @@ END $$;
 
 -- Keeps the newest keep frames of each matter; the current one is the newest.
 CREATE FUNCTION ops.prune_frames(firms uuid[], matters uuid[], keep integer) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   oldest_kept bigint[];
   n bigint;
@@ -88,7 +89,7 @@ END $$;
 -- stay until their own retention: a nudge may still return.
 CREATE FUNCTION ops.purge_matter(firm uuid, matter uuid, actor text, reason text)
 RETURNS TABLE (frames bigint, runs bigint, jobs bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   born boolean;
 BEGIN
@@ -113,5 +114,5 @@ BEGIN
   RETURN NEXT;
 END $$;
 
-REVOKE ALL ON FUNCTION ops.prune(text, interval, integer), ops.prune_frames(uuid[], uuid[], integer),
-  ops.purge_matter(uuid, uuid, text, text) FROM PUBLIC;
+-- Of everything above, too: nobody calls what deploy/roles.sql does not name.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ops FROM PUBLIC;

@@ -119,6 +119,7 @@ func undecided(t *testing.T, db *pgtest.DB, m *matter) {
 func demanded(t *testing.T, db *pgtest.DB, m *matter) {
 	t.Helper()
 	undecided(t, db, m)
+	queued(t, db, m)
 	run(t, db, `INSERT INTO ops.trigger_receipts (event_id, verdict, requested_generation) VALUES ($1, 'demanded', 1)`, m.event)
 }
 

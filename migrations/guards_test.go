@@ -236,6 +236,9 @@ func factAttacks() []attack {
 		{"a gate without a name", undecided, receipt + `'gated:', NULL)`, "receipts_verdict"},
 		{"demanded of nothing", undecided, receipt + `'demanded', NULL)`, "receipts_generation_when_demanded"},
 		{"ignored with a generation", undecided, receipt + `'ignored', 1)`, "receipts_generation_when_demanded"},
+		{"a receipt of no fact", none, `INSERT INTO ops.trigger_receipts (event_id, verdict) VALUES ({new}, 'ignored')`, "receipts_are_of_a_fact"},
+		{"demanded of nobody", undecided, receipt + `'demanded', 1)`, "receipts_demand_is_in_the_ledger"},
+		{"demand that is not there yet", demanded, `UPDATE ops.trigger_receipts SET requested_generation = 2 WHERE event_id = {event}`, "receipts_demand_is_in_the_ledger"},
 		{"demand judged away", demanded, `UPDATE ops.trigger_receipts SET verdict = 'ignored', requested_generation = NULL WHERE event_id = {event}`, "receipts_demanded_is_final"},
 		{"a receipt of something else", demanded, `UPDATE ops.trigger_receipts SET event_id = {new} WHERE event_id = {event}`, "receipts_demanded_is_final"},
 		{"delete a receipt", demanded, `DELETE FROM ops.trigger_receipts WHERE event_id = {event}`, "receipts_stay"},
@@ -265,6 +268,9 @@ func ledgerAttacks() []attack {
 		{"count something else", none, `INSERT INTO ops.retention_counters (what) VALUES ('sheep')`, "retention_counters_what"},
 		{"take less than nothing", none, unguarded + `UPDATE ops.retention_counters SET taken = -1`, "retention_counters_not_negative"},
 		{"count by hand", none, `UPDATE ops.retention_counters SET taken = taken + 1`, "retention_counters_count_what_leaves"},
+		{"count by a trigger of one's own", none, `CREATE TEMP TABLE mine (a int); CREATE FUNCTION pg_temp.up() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN
+			UPDATE ops.retention_counters SET taken = taken + 7 WHERE what = 'landed_runs'; RETURN NULL; END $f$;
+			CREATE TRIGGER up AFTER INSERT ON mine EXECUTE FUNCTION pg_temp.up(); INSERT INTO mine VALUES (1)`, "retention_counters_count_what_leaves"},
 		{"stop counting", none, `DELETE FROM ops.retention_counters`, "retention_counters_stay"},
 		{"empty the counters", none, `TRUNCATE ops.retention_counters`, "retention_counters_stay"},
 		{"paused by nobody", none, pause + `'', 'r')`, "dispatch_pauses_who"},

@@ -121,6 +121,58 @@ func TestRetentionPassesWithItsParametersShown(t *testing.T) {
 	db.CheckLedger(t)
 }
 
+// A cascade runs inside retention's own statement; a rule then deletes beside it.
+func TestACascadeDoesNotPassForRetention(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ refers, child, to, remove, refused string }{
+		{"event_id uuid REFERENCES ops.domain_event_outbox", "{event}", "ops.domain_event_outbox", `SELECT ops.prune('outbox', '0', 10)`, "outbox_facts_stay"},
+		{"firm_id uuid, matter_id uuid, FOREIGN KEY (firm_id, matter_id) REFERENCES ops.matter_frame_jobs", "{firm}, {matter}", "ops.matter_frame_jobs",
+			`SELECT ops.purge_matter({firm}, {matter}, 'op', 'why')`, "jobs_stay"},
+	} {
+		db := pgtest.New(t)
+		m := &matter{key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()}}
+		demanded(t, db, m)
+		run(t, db, `DELETE FROM ops.outbox_undecided WHERE event_id = $1`, m.event)
+		other := &matter{key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()}}
+		undecided(t, db, other)
+		queued(t, db, other)
+		run(t, db, `CREATE TABLE public.child (`+c.refers+` ON DELETE CASCADE)`)
+		run(t, db, m.fill("INSERT INTO public.child VALUES ("+c.child+")"))
+		run(t, db, `CREATE RULE beside AS ON DELETE TO public.child DO ALSO DELETE FROM `+c.to)
+		if _, err := db.Pool.Exec(t.Context(), m.fill(c.remove)); pg.Constraint(err) != c.refused {
+			t.Errorf("%s: %v, want %s", c.remove, err, c.refused)
+		}
+	}
+}
+
+// Whatever a session asked for, the verbs are known by their words.
+func TestRetentionPassesInEverySession(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for _, set := range []string{
+		"quote_all_identifiers = on", "standard_conforming_strings = off", "search_path = ops", "lc_messages = 'zh_CN.UTF-8'",
+		"lc_messages = 'ja_JP.UTF-8'", "lc_messages = 'de_DE.UTF-8'", "lc_messages = 'tr_TR.UTF-8'",
+	} {
+		m := &matter{key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()}}
+		idle(t, db, m)
+		conn := loud(t, db)
+		if _, err := conn.Exec(t.Context(), "SET "+set); pg.SQLState(err) == "22023" {
+			t.Logf("not tried, the server does not have it: %s: %v", set, err)
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), `SELECT ops.purge_matter($1, $2, 'op', 'why')`, m.key.Firm, m.key.Matter); err != nil {
+			t.Errorf("with %s: %v", set, err)
+		}
+		for table, k := range kept() {
+			if _, err := conn.Exec(t.Context(), "DELETE FROM "+table+" WHERE $1::text IS NOT NULL", "\n"+k[2]); pg.Constraint(err) != k[0] {
+				t.Errorf("%s with %s: %v, want %s", table, set, err, k[0])
+			}
+		}
+	}
+}
+
 // A purge holds its key even where there is no job: the run of a claim that slipped in
 // between its statements would go, and leave a claim without a run.
 func TestPurgeHoldsTheKeyOfAMatterWithoutAJob(t *testing.T) {
