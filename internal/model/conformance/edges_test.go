@@ -61,7 +61,7 @@ func TestEveryEdgeWithLargeFrames(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t, attempts)
 	db.builds(t, `{"pad":"`+strings.Repeat("x", 300<<10)+`"}`)
-	if err := find(t, db, search(t, specs.Options{Workers: 2, Faults: 1})); err != nil {
+	if err := find(t, db, search(t, specs.Options{Workers: 2, Faults: 1}), 0); err != nil {
 		t.Error(err)
 	}
 	db.CheckLedger(t)
