@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"briefrail/internal/audit"
 	"briefrail/internal/pg"
 	"briefrail/internal/rail"
 )
@@ -123,6 +124,15 @@ func assertSound(t testing.TB, db pg.DB) {
 	for what, sql := range soundness() {
 		if n := one[int](t, db, sql); n != 0 {
 			t.Errorf("%s: %d", what, n)
+		}
+	}
+	found, err := audit.Check(t.Context(), db, audit.CheckOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if !f.Healthy() {
+			t.Errorf("invariant %s: %d violations, %s (%s)", f.Invariant, f.Violations, f.Err, f.Examples)
 		}
 	}
 }

@@ -1,8 +1,14 @@
 package sweep_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"briefrail/internal/frames"
 	"briefrail/internal/jobs"
@@ -162,6 +168,60 @@ func TestSweepNeverPullsBackWhatMovedOn(t *testing.T) {
 }
 
 // A lapsed lease that nobody swept may still land: nobody else was told to build.
+// gated makes the sweep's statement wait between its snapshot and its locks.
+type gated struct{ pg.DB }
+
+func (g gated) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	before, after, found := strings.Cut(sql, "FROM silent s JOIN")
+	if !found {
+		return nil, errors.New("the sweep's statement has another shape: mend this test")
+	}
+	return g.DB.Query(ctx, before+"FROM (SELECT pg_advisory_lock(1)) AS gate, silent s JOIN"+after, args...)
+}
+
+// A claim that is younger than the sweep's statement has a run that the statement
+// cannot see, and so could not close: it is left for the next round.
+func TestSweepLeavesAClaimThatIsYoungerThanItsStatement(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	old := claimed(t, db)
+	lapse(t, db, old)
+	holder := db.NewPool(t, 1)
+	exec(t, holder, `SELECT pg_advisory_lock(1)`)
+	swept := make(chan error, 1)
+	go func() {
+		got, err := sweep.Expire(t.Context(), gated{db.NewPool(t, 1)}, 100, retry(6))
+		if err == nil && len(got) > 0 {
+			err = fmt.Errorf("swept %v", got)
+		}
+		swept <- err
+	}()
+	waits := `SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+		WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database())`
+	for deadline := time.After(time.Minute); !value[bool](t, db.Pool, waits); {
+		select {
+		case <-deadline:
+			t.Fatal("the sweep never came to its gate")
+		case err := <-swept:
+			t.Fatalf("swept too early: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	young, err := runs.ClaimKey(t.Context(), db.Pool, old.Key, rail.Standard, runs.ClaimOptions{Worker: "v", Builder: "test", Lease: time.Minute})
+	if err != nil || len(young) != 1 {
+		t.Fatalf("taken over: %v, %v", young, err)
+	}
+	lapse(t, db, young[0])
+	exec(t, holder, `SELECT pg_advisory_unlock(1)`)
+	if err := <-swept; err != nil {
+		t.Fatal(err)
+	}
+	if got := expire(t, db, 6, 1); got[0].Token != young[0].Token {
+		t.Errorf("the next round swept %v", got)
+	}
+	db.CheckLedger(t)
+}
+
 func TestALapsedClaimMayStillLand(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
