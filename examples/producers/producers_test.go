@@ -208,7 +208,7 @@ func TestGrantsOfAProducer(t *testing.T) {
 	id := pgx.Identifier{role}.Sanitize()
 	ctx := t.Context()
 	if _, err := db.Pool.Exec(ctx, "CREATE ROLE "+id+"; GRANT USAGE ON SCHEMA app TO "+id+"; GRANT INSERT ON app.documents TO "+id+`;
-	  GRANT USAGE ON SCHEMA ops TO `+id+"; GRANT INSERT ON ops.domain_event_outbox TO "+id+"; GRANT SELECT (event_id) ON ops.domain_event_outbox TO "+id); err != nil {
+	  GRANT USAGE ON SCHEMA ops TO `+id+"; GRANT INSERT ON ops.domain_event_outbox TO "+id+"; GRANT SELECT (event_id) ON ops.domain_event_outbox TO "+id+"; GRANT EXECUTE ON FUNCTION ops.matter_bucket(uuid) TO "+id); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

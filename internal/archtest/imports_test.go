@@ -25,7 +25,8 @@ func rooms() []room {
 		// level 0: words and the ground
 		{"internal/rail", nil},
 		{"internal/pg", nil},
-		{"internal/pg/pgtest", []string{"internal/pg", "migrations"}}, // a room of its own: programs must not rest on it
+		{"deploy", nil}, // files for those who run the rail, embedded
+		{"internal/pg/pgtest", []string{"internal/pg", "migrations", "deploy"}}, // a room of its own: programs must not rest on it
 		{"internal/model", nil},
 		{"internal/config", nil},
 		{"internal/telemetry", nil},

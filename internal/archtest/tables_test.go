@@ -19,7 +19,7 @@ func owners() map[string]string {
 			"outbox_relays", "outbox_failures", "ledger",
 		},
 		"internal/trigger": {"trigger_receipts"},
-		"internal/jobs":    {"matter_frame_jobs", "dispatch_pauses"},
+		"internal/jobs":    {"matter_frame_jobs", "dispatch_pauses", "matter_status"},
 		"internal/runs":    {"matter_frame_runs"},
 		"internal/frames":  {"matter_frames", "frame_arrivals", "current_frames"},
 		"internal/authority": {

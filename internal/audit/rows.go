@@ -133,7 +133,7 @@ type FrameRow struct {
 
 const frameSQL = `
 SELECT firm_id, matter_id, generation, run_id, source, schema_version, builder_version, encode(digest, 'hex'),
-       pg_column_size(frame)::bigint, built_at
+       ops.frame_bytes(firm_id, matter_id, generation), built_at
   FROM ops.matter_frames`
 
 // Frames lists the kept frames of a matter, the newest first.

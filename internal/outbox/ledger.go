@@ -79,6 +79,15 @@ func SetPublishing(ctx context.Context, db pg.DB, wanted, actor, reason string) 
 	return changed, nil
 }
 
+// RequirePublishing is SetPublishing for a relay that starts: it may say "required"
+// and nothing else.
+func RequirePublishing(ctx context.Context, db pg.DB, relay string) (changed bool, err error) {
+	if err := db.QueryRow(ctx, `SELECT ops.require_publishing($1)`, relay).Scan(&changed); err != nil {
+		return false, fmt.Errorf("outbox.RequirePublishing: %w", err)
+	}
+	return changed, nil
+}
+
 // Redecide makes facts undecided again whose receipt's verdict is like the LIKE
 // pattern, recorded since, of one firm or (nil UUID) all; the trigger judges them
 // under today's rules. Facts that became demand are left alone.

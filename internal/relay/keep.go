@@ -38,7 +38,7 @@ func (r *Relay) lease(ctx context.Context, required *bool) (time.Duration, error
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Lease)
 	defer cancel()
 	if !*required {
-		changed, err := outbox.SetPublishing(ctx, r.db, "required", r.opts.Name, "a relay with a sink runs")
+		changed, err := outbox.RequirePublishing(ctx, r.db, r.opts.Name)
 		if err != nil {
 			return 0, err
 		}
