@@ -205,8 +205,11 @@ func (m *matter) settle(ctx context.Context, a specs.LedgerAct, w *worker) error
 // refused is a write that the fence kept out: it must be told as such, and is noted
 // on the run where that has a row.
 func (m *matter) refused(ctx context.Context, w *worker, err error, over bool) error {
-	if !errors.Is(err, runs.ErrFenced) || !over {
-		return fmt.Errorf("not refused: %w", err)
+	switch {
+	case err == nil || !over:
+		return errors.New("it should have been refused")
+	case !errors.Is(err, runs.ErrFenced):
+		return err
 	}
 	run := w.claim.Token.Run
 	outcome, err := runs.Outcome(ctx, m.db.work, run)

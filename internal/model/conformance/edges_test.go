@@ -49,19 +49,22 @@ func TestEveryEdgeOfTheLedger(t *testing.T) {
 	c := &campaign{graph: g, took: make(map[edge]bool), asked: make([]atomic.Bool, g.States())}
 	started := time.Now()
 	c.run(t, 4)
-	t.Logf("conformance, %d workers and 2 faults: %d of %d edges, %d states, %d steps in %d walks, %.1f seconds",
-		workers, len(c.took), g.Transitions(), g.States(), c.steps, c.walks, time.Since(started).Seconds())
+	figures := fmt.Sprintf("%d of %d edges, %d states, %d steps in %d walks", len(c.took), g.Transitions(), g.States(), c.steps, c.walks)
+	t.Logf("conformance, %d workers and 2 faults: %s, %.1f seconds", workers, figures, time.Since(started).Seconds())
 	if len(c.took) != g.Transitions() {
 		t.Errorf("%d edges were not taken", g.Transitions()-len(c.took))
+	} else if workers == 2 {
+		document(t, "conformance figures", figures+".\n")
 	}
 }
 
-// A large frame comes in by COPY, and lands in a transaction of several statements.
+// A large frame comes in by COPY, and lands in a transaction of several statements:
+// every edge again, within smaller bounds.
 func TestEveryEdgeWithLargeFrames(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t, attempts)
 	db.builds(t, `{"pad":"`+strings.Repeat("x", 300<<10)+`"}`)
-	if err := find(t, db, search(t, specs.Options{Workers: 2, Faults: 1}), 0); err != nil {
+	if err := find(t, db, search(t, specs.Options{Workers: 2, Faults: 1, Demands: 1}), 0); err != nil {
 		t.Error(err)
 	}
 	db.CheckLedger(t)

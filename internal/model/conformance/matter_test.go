@@ -193,7 +193,7 @@ func (db *database) tidy(t *testing.T) {
 
 const ageSQL = `UPDATE ops.matter_frame_jobs SET not_before = clock_timestamp() WHERE firm_id = $1 AND matter_id = $2 AND run_status = 'queued'`
 
-const expireSQL = `UPDATE ops.matter_frame_jobs SET lease_expires_at = clock_timestamp() WHERE firm_id = $1 AND matter_id = $2 AND run_status = 'running'`
+const expireSQL = `UPDATE ops.matter_frame_jobs SET lease_expires_at = clock_timestamp() - interval '1 second' WHERE firm_id = $1 AND matter_id = $2 AND run_status = 'running'`
 
 // A failover to a replica that lacks the last claim: the row as it was, and no run.
 const rewindSQL = `

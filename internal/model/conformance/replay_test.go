@@ -134,7 +134,7 @@ func (r *replay) same(ctx context.Context, do func() error) error {
 		return err
 	}
 	if got, err := r.m.state(r.state); err != nil || got != r.state {
-		return fmt.Errorf("the tables say %+v, %w", got, err)
+		return errors.Join(fmt.Errorf("the tables say %+v", got), err)
 	}
 	return r.m.askForMore(ctx, r.state)
 }
