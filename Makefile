@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate vuln migrate clean need-go
+.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules vuln migrate clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -55,6 +55,10 @@ check: fmt-check lint vuln generated test ## every gate: format, lint, vulnerabi
 bench: need-go ## figures beside pgbench on the same throwaway server, some 12 minutes; BENCH=quick for a shorter look; ARGS='-write docs/PERFORMANCE.md'
 	@scripts/need-postgres initdb postgres psql pgbench
 	@BENCH='$(BENCH)' $(GO) run ./test/bench $(ARGS)
+
+rules: need-go ## the alert rules with their cases, the boards and the runbook; by promtool where it is found
+	@command -v promtool >/dev/null || echo "promtool is missing (Debian: package prometheus): rules are read, and not evaluated"
+	$(GO) test -count=1 ./deploy
 
 build: need-go ## the programs, into bin/
 	@mkdir -p bin
