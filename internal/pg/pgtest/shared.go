@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -55,13 +56,16 @@ func join(ctx context.Context) (string, error) {
 	return start(ctx, dir)
 }
 
-// sharedDir is per user and per version of PostgreSQL.
+// sharedDir is per user, per version of PostgreSQL and per temporary folder: a run with
+// a TMPDIR of its own may end its cluster under nobody else.
 func sharedDir() (string, error) {
 	bin, err := local.Find("")
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(fastDir(), fmt.Sprintf("briefrail-pgtest-%d-%d-%d", os.Geteuid(), bin.Major, generation)), nil
+	of := fnv.New32a()
+	of.Write([]byte(os.TempDir()))
+	return filepath.Join(fastDir(), fmt.Sprintf("briefrail-pgtest-%d-%d-%d-%08x", os.Geteuid(), bin.Major, generation, of.Sum32())), nil
 }
 
 // memory is where Linux keeps files in memory. A database is some 300 files, and to
