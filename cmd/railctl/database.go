@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,7 +53,7 @@ func (a *app) open(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("no connection to the database: %w", err)
+		return nil, fmt.Errorf("no connection to the database: %w", pooled(pg.ExplainPooler(err)))
 	}
 	if err := pg.CheckSchema(ctx, pool, migrations.Schema, migrations.MinVersion, migrations.MaxVersion); err != nil {
 		pool.Close()
@@ -61,13 +62,22 @@ func (a *app) open(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
+// pooled adds what to do about a pooler that stands between.
+func pooled(err error) error {
+	if errors.Is(err, pg.ErrPooler) {
+		return fail(exitUsage, "%w; set database.statement_cache to 0, or for migrations and roles connect to PostgreSQL itself", err)
+	}
+	return err
+}
+
 // connect returns one direct session, for migrations.
 func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	o, err := a.options()
 	if err != nil {
 		return nil, err
 	}
-	return pg.Connect(ctx, o)
+	conn, err := pg.Connect(ctx, o)
+	return conn, pooled(err)
 }
 
 // session is what a verb that uses the database works with.

@@ -55,7 +55,7 @@ func (a *app) migrateUp(ctx context.Context) (err error) {
 	}}
 	n, err := m.Up(ctx, conn)
 	if err != nil {
-		return err
+		return pooled(err)
 	}
 	version, err := pg.Version(ctx, conn, migrations.Schema)
 	if err != nil {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"briefrail/deploy"
+	"briefrail/internal/audit"
 	"briefrail/internal/pg/pgtest"
 )
 
@@ -17,6 +19,21 @@ func (r *rig) as(role string) *rig {
 	i := slices.Index(other.env, "RAIL_DATABASE_URL="+r.DSN)
 	other.env[i] = "RAIL_DATABASE_URL=" + r.As(r.t, role)
 	return &other
+}
+
+// examined is all that the doctor says.
+func (r *rig) examined() map[string]audit.Diagnosis {
+	r.t.Helper()
+	got := r.ctl("doctor", "-o", "json")
+	var e struct{ Data []audit.Diagnosis }
+	if err := json.Unmarshal([]byte(got.out), &e); err != nil || len(e.Data) < 20 {
+		r.t.Fatalf("%v: %s%s", err, got.out, got.err)
+	}
+	out := map[string]audit.Diagnosis{}
+	for _, d := range e.Data {
+		out[d.Check] = d
+	}
+	return out
 }
 
 // Every change that railctl can make, as rail_operator: it has no right on a table.
@@ -64,7 +81,7 @@ func TestEveryLookWithoutRightsToChange(t *testing.T) {
 		}
 	}
 	for _, role := range []string{"rail_readonly", "rail_operator"} {
-		for _, d := range r.as(role).diagnosed() {
+		for _, d := range r.as(role).examined() {
 			if d.State == "unknown" && (role == "rail_operator" || !strings.Contains(d.Text, "hidden from this user")) {
 				t.Errorf("%s: the doctor cannot see %s: %s", role, d.Check, d.Text)
 			}
@@ -92,5 +109,33 @@ func TestRolesVerbs(t *testing.T) {
 	got := r.as("rail_worker").ctl("roles", "apply")
 	if got.code != exitError || !strings.Contains(got.err, "nothing was changed") || !strings.Contains(got.err, "CREATEROLE") {
 		t.Errorf("as rail_worker: exit %d: %s", got.code, got.err)
+	}
+}
+
+// Through a transaction-mode pooler railctl works as the daemons do; migrations are
+// refused there with the reason.
+func TestRailctlThroughAPooler(t *testing.T) {
+	r := newRig(t)
+	r.GrantRoles(t)
+	r.landed("b1")
+	through := r.Pooler(t, nil)
+	pooled := *r
+	pooled.env = []string{"USER=ada", "RAIL_DATABASE_URL=" + through(r.As(t, "rail_operator")), "RAIL_DATABASE_STATEMENT_CACHE=0"}
+	pooled.ok("status")
+	pooled.ok("matter", "park", pooled.one().String(), "--reason", "x")
+	if d := pooled.examined()["pooler"]; d.State != "warn" {
+		t.Errorf("the doctor says of the pooler: %+v", d)
+	}
+	for cache, verbs := range map[string][][]string{
+		"0":   {{"migrate", "up"}},
+		"256": {{"migrate", "up"}, {"status"}, {"roles", "apply"}},
+	} {
+		pooled.env[2] = "RAIL_DATABASE_STATEMENT_CACHE=" + cache
+		for _, args := range verbs {
+			got := pooled.ctl(args...)
+			if got.code != exitUsage || !strings.Contains(got.err, "a pooler stands between") || !strings.Contains(got.err, "connect to PostgreSQL itself") {
+				t.Errorf("%v with a cache of %s: exit %d: %s", args, cache, got.code, got.err)
+			}
+		}
 	}
 }

@@ -77,6 +77,8 @@ func IsTransient(err error) bool {
 		return false
 	}
 	switch state := SQLState(err); {
+	case refusedByPooler(err):
+		return false
 	case state == "":
 		return lost(err) || errors.Is(err, pgconn.ErrReadOnlyConnection)
 	case state == "40001", state == "40P01", state == "40003", state == "55P03", state == readOnlyTransaction:

@@ -39,11 +39,14 @@ const (
 // for the first and then finds nothing to do. Applied files that have changed
 // since, and a database newer than the Set, are refused before anything runs.
 //
-// conn must be a direct session, not one of a transaction-mode pooler: the lock is
-// the session's.
+// conn must be a direct session: behind a pooler it is refused with ErrPooler, as the
+// lock is the session's.
 func (m Migrator) Up(ctx context.Context, conn *pgx.Conn) (applied int, err error) {
 	files, err := m.Set.files()
 	if err != nil {
+		return 0, err
+	}
+	if err := direct(ctx, conn); err != nil {
 		return 0, err
 	}
 	if _, err := conn.Exec(ctx, "select set_config('lock_timeout', '0', false), pg_advisory_lock($1)", migrationLock); err != nil {

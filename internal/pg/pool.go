@@ -108,7 +108,7 @@ func Connect(ctx context.Context, o Options) (*pgx.Conn, error) {
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("connect to database: %w", err)
+		return nil, fmt.Errorf("connect to database: %w", ExplainPooler(err))
 	}
 	RegisterTypes(conn)
 	return conn, nil

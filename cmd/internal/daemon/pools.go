@@ -69,12 +69,25 @@ func (p Pools) schema(ctx context.Context) error {
 	return pg.CheckSchema(ctx, p.Probes, migrations.Schema, migrations.MinVersion, migrations.MaxVersion)
 }
 
+// fits is what the database must be like to be worked with. Sessions that a pooler
+// mixes are refused here rather than found out by a claim.
+func (p Pools) fits(ctx context.Context) error {
+	err := pg.CheckPooler(ctx, p.Probes)
+	if err == nil {
+		err = p.schema(ctx)
+	}
+	if errors.Is(err, pg.ErrPooler) {
+		err = fmt.Errorf("%w: database.statement_cache: must be 0 here: %w", config.ErrInvalid, err)
+	}
+	return err
+}
+
 // AwaitSchema refuses a schema that this build cannot serve; it never migrates. It
 // waits for a database that is away, as a platform starts everything at once:
 // alive, and saying so, but neither started nor ready.
 func (p Pools) AwaitSchema(ctx context.Context, loops *telemetry.Loops, log *slog.Logger) error {
 	for wait := 250 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := p.schema(ctx)
+		err := p.fits(ctx)
 		if err == nil || !pg.IsTransient(err) {
 			return err
 		}
