@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules vuln migrate clean need-go
+.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules vuln migrate images clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -63,6 +63,9 @@ rules: need-go ## the alert rules with their cases, the boards and the runbook; 
 build: need-go ## the programs, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X briefrail/internal/telemetry.linkedRevision=$(REVISION)' -o bin/ $(COMMANDS:%=./cmd/%)
+
+images: need-go ## container images, FROM scratch, nothing is pulled; ARCH=arm64 for the other processor
+	@VERSION='$(VERSION)' REVISION='$(REVISION)' ARCH='$(ARCH)' scripts/images
 
 lint: need-go $(GOLANGCI) ## go vet and golangci-lint
 	$(GO) vet ./...
