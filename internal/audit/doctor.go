@@ -59,6 +59,7 @@ func checkups() []checkup {
 		{"read_write", readWrite},
 		{"schema_version", schemaVersion},
 		{"ledger_identity", ledgerIdentity},
+		{"roles", rolesInUse},
 		{"connections", connections},
 		{"oldest_snapshot", oldestSnapshot},
 		{"idle_in_transaction", idleInTransaction},
@@ -91,7 +92,7 @@ func Doctor(ctx context.Context, db pg.DB, o DoctorOptions) ([]Diagnosis, error)
 	if err != nil {
 		return nil, fmt.Errorf("audit.Doctor: %w", err)
 	}
-	out := []Diagnosis{clockSkew(skew), poolerMode(ctx, db)}
+	out := []Diagnosis{clockSkew(skew), poolerMode(ctx, db), connectionSecurity(ctx, db)}
 	for _, c := range checkups() {
 		var d Diagnosis
 		err := snapshot(ctx, db, o.Timeout, func(tx pgx.Tx) (err error) {

@@ -2,7 +2,9 @@ package audit
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -72,4 +74,46 @@ func poolerDiagnosis(direct, dealt bool) Diagnosis {
 		return Diagnosis{State: OK, Text: "a pooler stands between, whose sessions keep their backend"}
 	}
 	return Diagnosis{State: OK, Text: "sessions reach PostgreSQL itself"}
+}
+
+// connectionSecurity looks at one session as it is, not at what was asked for: with
+// sslmode=prefer the same string may lead to either. Beyond a pooler it sees nothing.
+func connectionSecurity(ctx context.Context, db pg.DB) Diagnosis {
+	d := Diagnosis{Check: "connection_security", State: Unknown, Text: "cannot be told on this connection"}
+	pool, ok := db.(*pgxpool.Pool)
+	if !ok {
+		return d
+	}
+	c, err := pool.Acquire(ctx)
+	if err != nil {
+		d.Text = "cannot be looked at: " + pg.Text(err, 200)
+		return d
+	}
+	defer c.Release()
+	d.State, d.Text = securityOf(c.Conn().PgConn().Conn(), c.Conn().Config().TLSConfig)
+	if d.State != OK {
+		d.Advice = "set sslmode=verify-full and sslrootcert=FILE in the connection string, and accept only hostssl in pg_hba.conf"
+	}
+	return d
+}
+
+// securityOf judges a connection by what was verified when it was made.
+func securityOf(conn net.Conn, cfg *tls.Config) (State, string) {
+	secured, ok := conn.(*tls.Conn)
+	switch {
+	case !ok && staysHere(conn.RemoteAddr()):
+		return OK, "without TLS, and does not leave this machine"
+	case !ok:
+		return Warn, "without TLS: whoever stands between reads and changes what is sent"
+	case len(secured.ConnectionState().VerifiedChains) > 0:
+		return OK, fmt.Sprintf("%s, the server's certificate and its name are verified", tls.VersionName(secured.ConnectionState().Version))
+	case cfg != nil && cfg.VerifyPeerCertificate != nil:
+		return Warn, "TLS, but the name in the server's certificate is not verified: any server of that authority would do"
+	}
+	return Warn, "TLS, but nobody verified whose server answers"
+}
+
+func staysHere(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback() // what is not TCP is a socket in a folder
 }

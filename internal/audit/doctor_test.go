@@ -39,6 +39,7 @@ func doctor(t *testing.T, l *ledger, o audit.DoctorOptions) map[string]audit.Dia
 func TestDoctorFindsAHealthyDatabaseWell(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
+	l.GrantRoles(t)
 	for name, d := range doctor(t, l, doctorOptions()) {
 		switch name {
 		case "canary", "autovacuum", "synchronous_commit", "connections", "oldest_snapshot", "idle_in_transaction":
@@ -78,7 +79,7 @@ func TestDoctorSeesWhatIsWrong(t *testing.T) {
 	for check, want := range map[string]audit.State{
 		"schema_version": audit.Fail, "ledger_identity": audit.Fail, "autovacuum": audit.Fail, "lease_and_builds": audit.Warn,
 		"retention": audit.Warn, "parked": audit.Warn, "undecided_facts": audit.Fail, "workers": audit.Fail,
-		"dispatch_pauses": audit.Warn, "canary": audit.Warn, "publishing": audit.Fail, "pooler": audit.OK, "read_write": audit.OK,
+		"dispatch_pauses": audit.Warn, "canary": audit.Warn, "roles": audit.Warn, "publishing": audit.Fail, "pooler": audit.OK, "read_write": audit.OK,
 	} {
 		if got[check].State != want {
 			t.Errorf("%s: %+v, want %s", check, got[check], want)
