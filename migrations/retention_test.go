@@ -126,8 +126,10 @@ func TestACascadeDoesNotPassForRetention(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ refers, child, to, remove, refused string }{
 		{"event_id uuid REFERENCES ops.domain_event_outbox", "{event}", "ops.domain_event_outbox", `SELECT ops.prune('outbox', '0', 10)`, "outbox_facts_stay"},
-		{"firm_id uuid, matter_id uuid, FOREIGN KEY (firm_id, matter_id) REFERENCES ops.matter_frame_jobs", "{firm}, {matter}", "ops.matter_frame_jobs",
-			`SELECT ops.purge_matter({firm}, {matter}, 'op', 'why')`, "jobs_stay"},
+		{
+			"firm_id uuid, matter_id uuid, FOREIGN KEY (firm_id, matter_id) REFERENCES ops.matter_frame_jobs", "{firm}, {matter}", "ops.matter_frame_jobs",
+			`SELECT ops.purge_matter({firm}, {matter}, 'op', 'why')`, "jobs_stay",
+		},
 	} {
 		db := pgtest.New(t)
 		m := &matter{key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()}}
