@@ -56,7 +56,7 @@ CREATE TABLE ops.matter_frame_jobs (
 -- No index mentions a column that demand, renewal or settle changes, so those
 -- updates stay heap-only.
 CREATE INDEX jobs_queued ON ops.matter_frame_jobs (firm_id, priority, queued_at) WHERE run_status = 'queued';
-CREATE INDEX jobs_running ON ops.matter_frame_jobs (firm_id) WHERE run_status = 'running';
+CREATE INDEX jobs_running ON ops.matter_frame_jobs (claimed_at) WHERE run_status = 'running';
 CREATE INDEX jobs_parked ON ops.matter_frame_jobs (firm_id) WHERE run_status = 'parked';
 CREATE INDEX jobs_owed ON ops.matter_frame_jobs (owed_since) WHERE owed_since IS NOT NULL;
 
