@@ -16,7 +16,7 @@ import (
 
 const (
 	longestKept      = 14 * 24 * time.Hour // the longest that SQS keeps a message
-	shortVisibility  = 10 * time.Second    // below: a slow write of the ledger doubles messages
+	shortVisibility  = 20 * time.Second    // below: a batch may be handed out again while it is being decided
 	fewReceives      = 5                   // below: a deploy pushes good messages out
 	adviceRedrive    = "set a RedrivePolicy with maxReceiveCount 5 or more"
 	adviceQueueThere = "create the queue, or correct the URL"
