@@ -142,12 +142,17 @@ func (e *Explanation) waitText(j JobRow) string {
 	return why + "it settles, so that more facts join the same build; then "
 }
 
+// mostAhead is the largest number that is said of those before.
+const mostAhead = 1000
+
 func aheadText(ahead int64) string {
-	switch ahead {
-	case 0:
+	switch {
+	case ahead == 0:
 		return "no other matter of its firm goes before it"
-	case 1:
+	case ahead == 1:
 		return "1 other matter of its firm goes before it"
+	case ahead > mostAhead:
+		return fmt.Sprintf("more than %d other matters of its firm go before it", mostAhead)
 	}
 	return fmt.Sprintf("%d other matters of its firm go before it", ahead)
 }
