@@ -47,6 +47,11 @@ func (a *app) open(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openPool(ctx, o)
+}
+
+// openPool is open with options of one's own.
+func openPool(ctx context.Context, o pg.Options) (*pgxpool.Pool, error) {
 	pool, err := pg.Open(ctx, o)
 	if err != nil {
 		return nil, err
