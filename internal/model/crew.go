@@ -9,7 +9,7 @@ const chunkStates = 64
 // chunk is a run of states and, once it is expanded, the steps out of them.
 type chunk[S comparable] struct {
 	first  uint32 // number of states[0]
-	states []S
+	states []node[S]
 	steps  []step[S]     // by their source, in order
 	ready  chan struct{} // receives once steps are complete
 }
@@ -68,7 +68,7 @@ func (c *crew[S, A]) work() {
 func (c *crew[S, A]) room() bool { return len(c.queue) < c.most }
 
 // expand hands in a chunk.
-func (c *crew[S, A]) expand(first uint32, states []S) {
+func (c *crew[S, A]) expand(first uint32, states []node[S]) {
 	var k *chunk[S]
 	if n := len(c.spare); n > 0 {
 		k, c.spare = c.spare[n-1], c.spare[:n-1]
@@ -104,7 +104,7 @@ func (c *crew[S, A]) fill(k *chunk[S]) {
 		k.steps = append(k.steps, step[S]{to: to, from: from})
 	}
 	for i := range k.states {
-		c.model.Next(k.states[i], collect)
+		c.model.Next(k.states[i].state, collect)
 		from++
 	}
 	for i := range k.steps {

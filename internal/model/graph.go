@@ -8,9 +8,8 @@ import (
 // Graph is what a search found. States have numbers from 0, the initial state, in
 // the order of discovery. A Graph does not change and may be read by many.
 type Graph[S, A comparable] struct {
-	model   Model[S, A]
-	known   *set[S]
-	parents []uint32 // by which state each was discovered
+	model Model[S, A]
+	known *set[S]
 
 	expanded    int // states whose steps were all taken; the others form the edge of an unfinished search
 	transitions int
@@ -133,7 +132,7 @@ func (g *Graph[S, A]) target(kept []uint32, n int, to S) int {
 func (g *Graph[S, A]) Path(id int) []Edge[A] {
 	var path []Edge[A]
 	for id != 0 {
-		from := int(g.parents[id])
+		from := int(g.known.node(uint32(id)).parent)
 		path = append(path, g.discovery(from, id))
 		id = from
 	}

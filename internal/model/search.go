@@ -157,8 +157,7 @@ func (b *search[S, A]) number(p *step[S]) (uint32, bool) {
 	if b.known.count >= b.opts.MaxStates {
 		return 0, false
 	}
-	b.parents = append(b.parents, p.from)
-	return b.known.add(&p.to, p.half, slot), true
+	return b.known.add(&p.to, p.from, p.half, slot), true
 }
 
 // close marks the states before until as expanded, with so many steps up to here.

@@ -19,7 +19,13 @@ type set[S comparable] struct {
 	shift uint // 32 minus the bits of len(slots)
 	limit int  // states that the slots may hold before they double
 	count int
-	piece [][]S
+	piece [][]node[S]
+}
+
+// node is a state and the number of the one by which it was discovered.
+type node[S comparable] struct {
+	state  S
+	parent uint32
 }
 
 // firstBits is the size of an empty table.
@@ -32,13 +38,16 @@ func newSet[S comparable]() *set[S] {
 }
 
 // at returns the state of a number below count; it stays where it is.
-func (t *set[S]) at(id uint32) *S {
+func (t *set[S]) at(id uint32) *S { return &t.node(id).state }
+
+// node is at with the parent.
+func (t *set[S]) node(id uint32) *node[S] {
 	return &t.piece[id>>pieceBits][id&(1<<pieceBits-1)]
 }
 
 // run returns the states from first on and before end that lie in one piece. They
 // are never written again, so they may be read while others are added.
-func (t *set[S]) run(first, end uint32) []S {
+func (t *set[S]) run(first, end uint32) []node[S] {
 	piece := t.piece[first>>pieceBits]
 	from := first & (1<<pieceBits - 1)
 	return piece[from:min(int(from+end-first), len(piece))]
@@ -72,12 +81,13 @@ func (t *set[S]) find(s *S, half uint32) (id, slot uint32, known bool) {
 }
 
 // add puts a state that find did not know into the slot that find named.
-func (t *set[S]) add(s *S, half, slot uint32) uint32 {
+func (t *set[S]) add(s *S, parent, half, slot uint32) uint32 {
 	id := uint32(t.count)
 	if id&(1<<pieceBits-1) == 0 {
-		t.piece = append(t.piece, make([]S, 1<<pieceBits))
+		t.piece = append(t.piece, make([]node[S], 1<<pieceBits))
 	}
-	*t.at(id) = *s
+	n := t.node(id)
+	n.state, n.parent = *s, parent
 	t.slots[slot] = uint64(half)<<32 | uint64(id+1)
 	if t.count++; t.count > t.limit {
 		t.resize(32 - t.shift + 1)
@@ -90,7 +100,7 @@ func (t *set[S]) resize(bits uint) {
 	old := t.slots
 	t.slots = make([]uint64, 1<<bits)
 	t.shift = 32 - bits
-	t.limit = len(t.slots) / 8 * 5
+	t.limit = len(t.slots) / 16 * 13
 	mask := uint32(len(t.slots) - 1)
 	for _, word := range old {
 		if word == 0 {

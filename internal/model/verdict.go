@@ -31,8 +31,8 @@ type Verdict struct {
 // Verdicts judges every property of the model, in the model's order.
 func (g *Graph[S, A]) Verdicts() []Verdict {
 	verdicts := make([]Verdict, len(g.model.Properties))
-	for i, p := range g.model.Properties {
-		verdicts[i] = g.judge(p)
+	for i, t := range g.tally(g.model.Properties) {
+		verdicts[i] = g.judge(g.model.Properties[i], t)
 	}
 	return verdicts
 }
@@ -43,7 +43,7 @@ func (g *Graph[S, A]) Judge(name string) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	return g.judge(p), nil
+	return g.judge(p, g.tally([]Property[S]{p})[0]), nil
 }
 
 // property finds a property by name.
@@ -58,39 +58,70 @@ func (g *Graph[S, A]) property(name string) (Property[S], error) {
 	return Property[S]{}, fmt.Errorf("model %s: no property %q: there are %q", g.model.Name, name, names)
 }
 
-// judge is Judge for one property.
-func (g *Graph[S, A]) judge(p Property[S]) Verdict {
+// judge says what the states that count for a property come to.
+func (g *Graph[S, A]) judge(p Property[S], t tally) Verdict {
 	v := Verdict{Name: p.Name, Kind: p.Kind, Trace: []string{}, Path: []int{}, State: -1}
 	if p.Kind == Recoverable && !g.Complete() {
 		v.Open = true // the way back may lie in the part that was not explored
 		return v
 	}
-	first, count := -1, 0
-	for id, marked := range g.Marked(p) {
-		if marked {
-			if count++; first < 0 {
-				first = id
-			}
-		}
-	}
-	if first >= 0 {
-		path := g.Path(first)
-		v.State, v.Trace = first, g.Labels(path)
+	if t.count > 0 {
+		path := g.Path(t.first)
+		v.State, v.Trace = t.first, g.Labels(path)
 		for _, e := range path {
 			v.Path = append(v.Path, e.Index)
 		}
 	}
-	switch found := count > 0; {
+	switch found := t.count > 0; {
 	case p.Kind == Reachable:
 		v.OK, v.Open = found, !found && !g.Complete()
 		if !found && g.Complete() {
 			v.BadStates = 1
 		}
 	default:
-		v.BadStates = count
+		v.BadStates = t.count
 		v.OK, v.Open = !found && g.Complete(), !found && !g.Complete()
 	}
 	return v
+}
+
+// tally is how many states count for a property, and which is the first of them.
+type tally struct{ count, first int }
+
+func (t *tally) add(id int) {
+	if t.count == 0 {
+		t.first = id
+	}
+	t.count++
+}
+
+// tally looks at every state, and shows it to all properties while it is at hand: to
+// fetch it from memory costs more than to judge it.
+func (g *Graph[S, A]) tally(properties []Property[S]) []tally {
+	found := make([]tally, len(properties))
+	for first := 0; first < g.States(); first += 1 << pieceBits {
+		states := g.known.run(uint32(first), uint32(g.States()))
+		for i, p := range properties {
+			if p.Kind == Recoverable {
+				continue
+			}
+			for j := range states {
+				if p.At(states[j].state) {
+					found[i].add(first + j)
+				}
+			}
+		}
+	}
+	for i, p := range properties {
+		if p.Kind == Recoverable && g.Complete() {
+			for id, stuck := range g.Marked(p) {
+				if stuck {
+					found[i].add(id)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // Marked tells of every state whether it counts for the property: bad for Never,
