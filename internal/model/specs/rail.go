@@ -161,8 +161,8 @@ func Ledger(o Options) (model.Model[LedgerState, LedgerAct], error) {
 	return newLedger(s).model(), nil
 }
 
-func newLedger(s settings) ledger {
-	l := ledger{
+func newLedger(s settings) *ledger {
+	l := &ledger{
 		workers: s.workers, faults: uint8(s.faults), demands: uint8(s.demands), attempts: uint16(s.attempts),
 		lease: s.has("lease"), token: s.has("token"), runID: s.has("run_id"), renewal: s.has("renewal"),
 		flag: s.has("rebuild-flag"), sweep: s.has("sweep"), atomic: s.has("atomic-demand"), fencedInsert: s.has("fenced-insert"),
@@ -173,7 +173,7 @@ func newLedger(s settings) ledger {
 	return l
 }
 
-func (l ledger) model() model.Model[LedgerState, LedgerAct] {
+func (l *ledger) model() model.Model[LedgerState, LedgerAct] {
 	return model.Model[LedgerState, LedgerAct]{
 		Name:       "ledger",
 		Initial:    LedgerState{Faults: l.faults, Demands: l.demands},

@@ -4,7 +4,7 @@ type ledgerYield = func(LedgerAct, LedgerState)
 
 // next offers the steps of each worker in turn, then demand, then what time and
 // the environment do.
-func (l ledger) next(s LedgerState, yield ledgerYield) {
+func (l *ledger) next(s LedgerState, yield ledgerYield) {
 	if s.Wrong&WrongBeyond != 0 {
 		return // the arrays would lie from here on
 	}
@@ -12,26 +12,26 @@ func (l ledger) next(s LedgerState, yield ledgerYield) {
 	for who := range l.workers {
 		switch s.Workers[who].PC {
 		case WorkerIdle:
-			l.claim(s, who, yield)
+			l.claim(&s, who, yield)
 			continue
 		case WorkerBuilding:
-			l.build(s, who, yield)
-			l.fail(s, who, yield)
+			l.build(&s, who, yield)
+			l.fail(&s, who, yield)
 		case WorkerBuilt, WorkerInserted:
-			l.land(s, who, yield)
-			l.fail(s, who, yield)
+			l.land(&s, who, yield)
+			l.fail(&s, who, yield)
 		case WorkerUnsure:
-			l.settle(s, who, yield)
+			l.settle(&s, who, yield)
 		}
-		l.release(s, who, yield)
-		l.crash(s, who, yield)
+		l.release(&s, who, yield)
+		l.crash(&s, who, yield)
 	}
-	l.demand(s, yield)
-	l.environment(s, yield)
+	l.demand(&s, yield)
+	l.environment(&s, yield)
 }
 
 // live reports whether the ledger takes a worker's write.
-func (l ledger) live(s *LedgerState, who int) bool {
+func (l *ledger) live(s *LedgerState, who int) bool {
 	switch {
 	case s.Row.Status != StatusRunning:
 		return false
@@ -46,11 +46,11 @@ func (l ledger) live(s *LedgerState, who int) bool {
 
 // claim takes a queued row. That a backoff or a settle time is over is a matter of
 // waiting, and so always possible.
-func (l ledger) claim(s LedgerState, who int, yield ledgerYield) {
+func (l *ledger) claim(s *LedgerState, who int, yield ledgerYield) {
 	if s.Row.Status != StatusQueued {
 		return
 	}
-	to := s
+	to := *s
 	to.Row = s.Row.Claim(HolderOf(who))
 	to.Workers[who] = LedgerWorker{PC: WorkerBuilding, Run: RunOpen, Gen: uint8(to.Row.Claimed), Seen: s.Asked}
 	if s.Covered == s.Asked {
@@ -64,43 +64,43 @@ func (l ledger) claim(s LedgerState, who int, yield ledgerYield) {
 
 // build renews the lease or ends the build. A worker that notices that
 // it is fenced ends without a write.
-func (l ledger) build(s LedgerState, who int, yield ledgerYield) {
-	to := s
+func (l *ledger) build(s *LedgerState, who int, yield ledgerYield) {
+	to := *s
 	switch {
 	case !l.renewal:
-	case l.live(&s, who):
+	case l.live(s, who):
 		to.Row = s.Row.Renew()
 		yield(LedgerAct{LedgerRenews, int8(who)}, to)
 	default:
 		to.end(who)
 		yield(LedgerAct{LedgerRenewFenced, int8(who)}, to)
 	}
-	to = s
+	to = *s
 	to.Workers[who].PC = WorkerBuilt
 	yield(LedgerAct{LedgerBuilds, int8(who)}, to)
 }
 
 // fail writes a failure: of the builder, or of the database that refuses the frame.
-func (l ledger) fail(s LedgerState, who int, yield ledgerYield) {
+func (l *ledger) fail(s *LedgerState, who int, yield ledgerYield) {
 	l.giveUp(s, who, LedgerFails, LedgerFailFenced, s.Row.Fail(l.most, false), yield)
 	l.giveUp(s, who, LedgerGivesUp, LedgerGiveUpFenced, s.Row.Fail(l.most, true), yield)
 }
 
 // release hands the claim back: a stop, or a builder that is down for everybody. It
 // may come while the fate of a landing is not known; the token then tells.
-func (l ledger) release(s LedgerState, who int, yield ledgerYield) {
+func (l *ledger) release(s *LedgerState, who int, yield ledgerYield) {
 	l.giveUp(s, who, LedgerReleases, LedgerReleaseFenced, s.Row.Release(), yield)
 }
 
 // giveUp ends a claim for a fault by writing the row, or is refused.
-func (l ledger) giveUp(s LedgerState, who int, write, fenced LedgerKind, row Row, yield ledgerYield) {
+func (l *ledger) giveUp(s *LedgerState, who int, write, fenced LedgerKind, row Row, yield ledgerYield) {
 	if s.Faults == 0 {
 		return
 	}
-	to := s
+	to := *s
 	to.Faults--
 	to.end(who)
-	if !l.live(&s, who) {
+	if !l.live(s, who) {
 		yield(LedgerAct{fenced, int8(who)}, to)
 		return
 	}
@@ -110,11 +110,11 @@ func (l ledger) giveUp(s LedgerState, who int, write, fenced LedgerKind, row Row
 
 // crash ends the worker and leaves the row as it is. So does a worker that cannot
 // reach the database for as long as its lease: it stops without a word.
-func (l ledger) crash(s LedgerState, who int, yield ledgerYield) {
+func (l *ledger) crash(s *LedgerState, who int, yield ledgerYield) {
 	if s.Faults == 0 {
 		return
 	}
-	to := s
+	to := *s
 	to.Faults--
 	if s.Row.Holder == HolderOf(who) {
 		to.Row.Holder = Dead
@@ -125,15 +125,15 @@ func (l ledger) crash(s LedgerState, who int, yield ledgerYield) {
 
 // land writes the landing. Without fenced-insert the frame's row came in before it,
 // in a step that nothing guards.
-func (l ledger) land(s LedgerState, who int, yield ledgerYield) {
-	to := s
+func (l *ledger) land(s *LedgerState, who int, yield ledgerYield) {
+	to := *s
 	if !l.fencedInsert && s.Workers[who].PC == WorkerBuilt {
 		to.insert(who)
 		to.Workers[who].PC = WorkerInserted
 		yield(LedgerAct{LedgerInserts, int8(who)}, to)
 		return
 	}
-	if l.live(&s, who) {
+	if l.live(s, who) {
 		l.landLive(s, who, yield)
 	} else {
 		to.end(who)
@@ -141,7 +141,7 @@ func (l ledger) land(s LedgerState, who int, yield ledgerYield) {
 		yield(LedgerAct{LedgerLandFenced, int8(who)}, to)
 	}
 	if s.Faults > 0 {
-		to = s
+		to = *s
 		to.Faults--
 		to.Workers[who].PC = WorkerUnsure
 		yield(LedgerAct{LedgerLandCut, int8(who)}, to)
@@ -149,8 +149,8 @@ func (l ledger) land(s LedgerState, who int, yield ledgerYield) {
 }
 
 // landLive lands, and the worker hears of it or not.
-func (l ledger) landLive(s LedgerState, who int, yield ledgerYield) {
-	to := s
+func (l *ledger) landLive(s *LedgerState, who int, yield ledgerYield) {
+	to := *s
 	met := l.landed(&to, who)
 	unheard := to
 	to.end(who)
@@ -165,7 +165,7 @@ func (l ledger) landLive(s LedgerState, who int, yield ledgerYield) {
 
 // landed is the landing's one transaction. It returns what this one shows to be
 // possible.
-func (l ledger) landed(to *LedgerState, who int) (met Met) {
+func (l *ledger) landed(to *LedgerState, who int) (met Met) {
 	w, before := to.Workers[who], to.Row
 	if before.Holder != HolderOf(who) {
 		to.Wrong |= WrongUsurped
@@ -210,8 +210,8 @@ func (s *LedgerState) insert(who int) {
 
 // settle asks the run's row what became of a landing, before the frame is given up
 // or the builder called again. A stop may come before the answer.
-func (l ledger) settle(s LedgerState, who int, yield ledgerYield) {
-	to := s
+func (l *ledger) settle(s *LedgerState, who int, yield ledgerYield) {
+	to := *s
 	switch s.Workers[who].Run {
 	case RunOpen:
 		to.Workers[who].PC = WorkerBuilt

@@ -4,7 +4,7 @@ import "briefrail/internal/model"
 
 // properties are the same for every variant of the same bounds: what no defence
 // makes possible is left out where there are too few faults or demands for it.
-func (l ledger) properties() []model.Property[LedgerState] {
+func (l *ledger) properties() []model.Property[LedgerState] {
 	all := append(l.nevers(),
 		model.Property[LedgerState]{
 			Name: "current or parked", Kind: model.Recoverable, At: func(s LedgerState) bool { return s.current() || s.Row.Status == StatusParked },
@@ -31,7 +31,7 @@ func (l ledger) properties() []model.Property[LedgerState] {
 }
 
 // nevers are the properties that one state can break.
-func (l ledger) nevers() []model.Property[LedgerState] {
+func (l *ledger) nevers() []model.Property[LedgerState] {
 	return []model.Property[LedgerState]{
 		never("two frames of one generation", went(WrongTwice)),
 		never("a frame of a stale claim", went(WrongStale)),

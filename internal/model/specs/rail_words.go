@@ -88,7 +88,7 @@ func demandLabel(from LedgerState, a LedgerAct, to LedgerState) string {
 	}
 }
 
-func (l ledger) describe(s LedgerState) []model.Field {
+func (l *ledger) describe(s LedgerState) []model.Field {
 	number := func(n uint16) string { return strconv.Itoa(int(n)) }
 	fields := []model.Field{
 		{Name: "status", Value: s.Row.Status.String()},

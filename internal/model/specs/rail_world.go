@@ -3,8 +3,8 @@ package specs
 // demand makes one demand, in one step or, where it is not atomic, in two: a look
 // at the row, and the write that seemed right, which does nothing where that no
 // longer holds. The producer takes it as made in any case.
-func (l ledger) demand(s LedgerState, yield ledgerYield) {
-	to := s
+func (l *ledger) demand(s *LedgerState, yield ledgerYield) {
+	to := *s
 	switch {
 	case s.Demander != DemanderNone:
 		if sawRunning := s.Demander == DemanderSawRunning; sawRunning == (s.Row.Status == StatusRunning) {
@@ -30,7 +30,7 @@ func (l ledger) demand(s LedgerState, yield ledgerYield) {
 }
 
 // demanded writes a demand.
-func (l ledger) demanded(to *LedgerState) {
+func (l *ledger) demanded(to *LedgerState) {
 	before := to.Row
 	to.Row = before.Demand(1)
 	if !l.flag {
@@ -45,13 +45,13 @@ func (l ledger) demanded(to *LedgerState) {
 }
 
 // environment is the sweep, time, and a failover.
-func (l ledger) environment(s LedgerState, yield ledgerYield) {
+func (l *ledger) environment(s *LedgerState, yield ledgerYield) {
 	if s.Row.Status != StatusRunning {
 		return
 	}
 	holder, alive := s.Row.Holder.Worker()
 	if l.sweep && s.Row.Expired {
-		to := s
+		to := *s
 		to.Row = s.Row.Fail(l.most, false)
 		if alive {
 			to.Workers[holder].Run = RunLost // the worker itself goes on: a zombie
@@ -68,8 +68,8 @@ func (l ledger) environment(s LedgerState, yield ledgerYield) {
 
 // lapse lets the lease run out: for nothing where nobody renews it, else for a
 // fault that keeps the holder silent for so long.
-func (l ledger) lapse(s LedgerState, holder int, alive bool, yield ledgerYield) {
-	to := s
+func (l *ledger) lapse(s *LedgerState, holder int, alive bool, yield ledgerYield) {
+	to := *s
 	to.Row = s.Row.Lapse()
 	switch {
 	case !alive:
@@ -84,12 +84,12 @@ func (l ledger) lapse(s LedgerState, holder int, alive bool, yield ledgerYield) 
 
 // rewind is a failover to a replica that lacks the last claim and nothing else:
 // what was written to the row since would be lost before it.
-func (l ledger) rewind(s LedgerState, holder int, yield ledgerYield) {
+func (l *ledger) rewind(s *LedgerState, holder int, yield ledgerYield) {
 	w := s.Workers[holder]
 	if s.Row.Requested != s.Row.Claimed || w.Run != RunOpen || w.PC > WorkerBuilt {
 		return
 	}
-	to := s
+	to := *s
 	to.Faults--
 	to.Row = s.Row.Rewind()
 	to.Workers[holder].Run = RunGone
