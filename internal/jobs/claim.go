@@ -16,10 +16,10 @@ import (
 // matter (p.firm_id, p.matter_id) ever handed out.
 //
 // Named arguments: @slots (jobs wanted, bigint), @scan (how many queued rows of a
-// firm are looked at, null for all), @per_firm and @total (limits, 0 for none),
+// firm and priority are looked at, null for all), @per_firm and @total (limits, 0 for none),
 // @lease (interval), @only (a firm, or null for all), @runs (at least @slots fresh
 // run ids: the claimant makes them, so that it can ask for them when the answer is
-// lost).
+// lost), and those of Reach.Args.
 //
 // Order: the firm with the fewest running builds, ties to the firm whose last
 // claim is oldest; inside a firm by priority, then queued_at.
@@ -39,11 +39,23 @@ func ClaimCTE(lastClaim, highest string) string {
 // on the parameters, as the plan is made once for all of them: hence the grouping
 // instead of joins, the lateral look-ups by key that nothing can be joined to in
 // another way, and the arrays, which are planned as ten rows whatever the limits.
+// Within a reach, the bound on queued_at is checked inside the queue's index in the
+// visit of the firms, so that what lies before it costs no visit to the table; of one
+// firm and priority it is where the scan begins, and so is that on claimed_at of the
+// running. The older rows that a reach names are looked up by key, once.
 const claimCTE = `
-WITH RECURSIVE firms AS (
+WITH RECURSIVE older AS MATERIALIZED (
+  SELECT q.* FROM unnest(@older_firms::uuid[], @older_matters::uuid[]) AS o (firm_id, matter_id)
+   CROSS JOIN LATERAL (
+    SELECT j.firm_id, j.matter_id, j.priority, j.queued_at, j.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(j.bucket) AS ready
+      FROM ops.matter_frame_jobs j
+     WHERE j.firm_id = o.firm_id AND j.matter_id = o.matter_id AND j.run_status || '' = 'queued' AND j.queued_at < @queued_since::timestamptz
+     LIMIT 1) q
+), firms AS (
   (SELECT q.firm_id, q.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(q.bucket) AS ready
      FROM ops.matter_frame_jobs q
     WHERE q.run_status = 'queued' AND q.firm_id >= coalesce(@only::uuid, '00000000-0000-0000-0000-000000000000')
+      AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
     ORDER BY q.firm_id, q.priority, q.queued_at LIMIT 1)
   UNION ALL
   SELECT n.firm_id, n.ready
@@ -51,13 +63,19 @@ WITH RECURSIVE firms AS (
       SELECT q.firm_id, q.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(q.bucket) AS ready
         FROM ops.matter_frame_jobs q
        WHERE q.run_status = 'queued' AND q.firm_id > f.firm_id
+         AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
        ORDER BY q.firm_id, q.priority, q.queued_at LIMIT 1) n
    WHERE @only::uuid IS NULL
 ), candidates AS (
   SELECT u.firm_id, sum(u.running) AS running, bool_or(u.ready) AS ready
     FROM (SELECT firm_id, 0 AS running, ready FROM firms
           UNION ALL
-          SELECT firm_id, 1, NULL FROM ops.matter_frame_jobs WHERE run_status = 'running') u
+          SELECT firm_id, 0, ready FROM older
+          UNION ALL
+          SELECT firm_id, 1, NULL FROM ops.matter_frame_jobs
+           WHERE run_status = 'running' AND claimed_at >= coalesce(@claimed_since::timestamptz, '-infinity')
+          UNION ALL
+          SELECT firm_id, 1, NULL FROM unnest(@running::uuid[]) AS b (firm_id)) u
    GROUP BY u.firm_id
 ), placed AS (
   SELECT c.firm_id, c.running, rank() OVER (ORDER BY c.running) AS place
@@ -66,10 +84,11 @@ WITH RECURSIVE firms AS (
      AND (@only::uuid IS NULL OR c.firm_id = @only) AND (@per_firm::bigint = 0 OR c.running < @per_firm)
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL)
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id = c.firm_id)
-     AND (c.ready OR EXISTS (SELECT 1 FROM (
+     AND (c.ready OR EXISTS (SELECT 1 FROM generate_series(0, 2) AS p (priority) CROSS JOIN LATERAL (
            SELECT q.not_before, q.bucket FROM ops.matter_frame_jobs q
-            WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
-            ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
+            WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id AND q.priority = p.priority
+              AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
+            ORDER BY q.queued_at LIMIT @scan::bigint) s
           WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket)))
 ), first_firms AS (
   SELECT f.firm_id, f.running, {last_claim} AS last_claim
@@ -80,10 +99,16 @@ WITH RECURSIVE firms AS (
   SELECT c.firm_id, r.matter_id, c.running + r.nth AS rank, c.last_claim, r.priority, r.queued_at
     FROM first_firms c CROSS JOIN LATERAL (
       SELECT s.matter_id, s.priority, s.queued_at, row_number() OVER (ORDER BY s.priority, s.queued_at) AS nth FROM (
-        SELECT q.matter_id, q.priority, q.queued_at, q.not_before, q.bucket FROM ops.matter_frame_jobs q
-         WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id
-         ORDER BY q.priority, q.queued_at LIMIT @scan::bigint) s
-       WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket)
+        SELECT s.* FROM generate_series(0, 2) AS p (priority) CROSS JOIN LATERAL (
+          SELECT h.matter_id, h.priority, h.queued_at FROM (
+            SELECT q.matter_id, q.priority, q.queued_at, q.not_before, q.bucket FROM ops.matter_frame_jobs q
+             WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id AND q.priority = p.priority
+               AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
+             ORDER BY q.queued_at LIMIT @scan::bigint) h
+           WHERE h.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(h.bucket)
+           ORDER BY h.queued_at LIMIT @slots::bigint + 16) s
+        UNION ALL
+        SELECT o.matter_id, o.priority, o.queued_at FROM older o WHERE o.firm_id = c.firm_id AND o.ready) s
        ORDER BY s.priority, s.queued_at LIMIT @slots::bigint + 16) r
    WHERE @per_firm::bigint = 0 OR c.running + r.nth <= @per_firm
 ), picked AS (
@@ -153,14 +178,16 @@ WITH claimed AS (
 // that is missing costs one idle pause.
 const nextDueSQL = `
 SELECT coalesce(extract(epoch FROM min(q.not_before) - clock_timestamp()), 0)::float8
-  FROM (SELECT not_before FROM ops.matter_frame_jobs WHERE run_status = 'queued' ORDER BY firm_id, priority, queued_at LIMIT 256) q
+  FROM (SELECT not_before FROM ops.matter_frame_jobs
+         WHERE run_status = 'queued' AND queued_at >= coalesce($1::timestamptz, '-infinity')
+         ORDER BY firm_id, priority, queued_at LIMIT 256) q
  WHERE q.not_before > clock_timestamp()`
 
 // NextDue tells how long until the first queued row that still waits is due; zero
 // where none is known to wait.
-func NextDue(ctx context.Context, db pg.DB) (time.Duration, error) {
+func NextDue(ctx context.Context, db pg.DB, r Reach) (time.Duration, error) {
 	var seconds float64
-	if err := db.QueryRow(ctx, nextDueSQL).Scan(&seconds); err != nil {
+	if err := db.QueryRow(ctx, nextDueSQL, r.queued()).Scan(&seconds); err != nil {
 		return 0, fmt.Errorf("jobs.NextDue: %w", err)
 	}
 	return time.Duration(seconds * float64(time.Second)), nil

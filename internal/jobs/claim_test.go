@@ -34,7 +34,7 @@ func TestClaimWaitsForNotBefore(t *testing.T) {
 	if got := claim(t, db, 5); len(got) != 0 {
 		t.Errorf("claimed while it settles: %+v", got)
 	}
-	due, err := jobs.NextDue(t.Context(), db.Pool)
+	due, err := jobs.NextDue(t.Context(), db.Pool, jobs.Reach{})
 	if err != nil || due < 8*time.Second || due > quiet {
 		t.Errorf("due in %s, %v", due, err)
 	}
@@ -42,7 +42,7 @@ func TestClaimWaitsForNotBefore(t *testing.T) {
 	if got := claim(t, db, 5); len(got) != 1 {
 		t.Errorf("claimed %+v", got)
 	}
-	if due, err := jobs.NextDue(t.Context(), db.Pool); err != nil || due != 0 {
+	if due, err := jobs.NextDue(t.Context(), db.Pool, jobs.Reach{}); err != nil || due != 0 {
 		t.Errorf("due in %s, %v", due, err)
 	}
 }

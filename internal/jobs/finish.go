@@ -86,11 +86,13 @@ const ReleaseCTE = heldCTE + `, released AS (
 // in FailCTE). One statement picks and writes, so a claim that landed or was taken
 // over meanwhile is not touched; rows that somebody holds are left for the next
 // round, and so is a claim that is younger than the statement: its run cannot be seen
-// here, and so not closed. Arguments: @batch and those of FailCTE without a token.
+// here, and so not closed. Arguments: @batch, @live_since (an instant before which no
+// running claim was made, null for none known) and those of FailCTE without a token.
 const ExpireCTE = `
 WITH silent AS MATERIALIZED (
   SELECT firm_id, matter_id, run_id FROM ops.matter_frame_jobs
    WHERE run_status = 'running' AND lease_expires_at <= clock_timestamp()
+     AND claimed_at >= coalesce(@live_since::timestamptz, '-infinity')
 ), due AS (
   SELECT j.* FROM silent s JOIN ops.matter_frame_jobs j ON j.firm_id = s.firm_id AND j.matter_id = s.matter_id AND j.run_id = s.run_id
    WHERE j.run_status = 'running' AND j.lease_expires_at <= clock_timestamp()

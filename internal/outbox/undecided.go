@@ -25,13 +25,15 @@ type Fact struct {
 // Key returns the matter's key; meaningless without a matter.
 func (f Fact) Key() rail.Key { return rail.Key{Firm: f.Firm, Matter: f.Matter} }
 
+// By number, so that what was decided and cannot be cleared away yet is not read.
 const waitingSQL = `
-SELECT EXISTS (SELECT 1 FROM ops.outbox_undecided WHERE recorded_at <= clock_timestamp() - $1::interval)`
+SELECT coalesce((SELECT true FROM ops.outbox_undecided
+                  WHERE seq >= $2 AND recorded_at <= clock_timestamp() - $1::interval ORDER BY seq LIMIT 1), false)`
 
-// Waiting reports whether any fact older than grace is undecided: the one query
-// of an idle trigger.
-func Waiting(ctx context.Context, db pg.DB, grace time.Duration) (yes bool, err error) {
-	if err := db.QueryRow(ctx, waitingSQL, grace).Scan(&yes); err != nil {
+// Waiting reports whether any fact older than grace, from number seq on, is
+// undecided: the one query of an idle trigger.
+func Waiting(ctx context.Context, db pg.DB, grace time.Duration, seq int64) (yes bool, err error) {
+	if err := db.QueryRow(ctx, waitingSQL, grace, seq).Scan(&yes); err != nil {
 		return false, fmt.Errorf("outbox.Waiting: %w", err)
 	}
 	return yes, nil
@@ -47,7 +49,8 @@ SELECT u.seq, o.event_id, o.firm_id, o.matter_id, o.event_name, o.recorded_at, c
    FOR UPDATE OF u SKIP LOCKED`
 
 // Take locks up to limit undecided facts older than grace, from number seq on, for
-// the rest of the transaction.
+// the rest of the transaction. That should not use sequential scans: where much is
+// dead, statistics of the few that live speak for one.
 func Take(ctx context.Context, tx pgx.Tx, grace time.Duration, seq int64, limit int) ([]Fact, error) {
 	rows, err := tx.Query(ctx, takeSQL, grace, seq, limit)
 	if err != nil {

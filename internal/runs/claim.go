@@ -69,6 +69,7 @@ type ClaimOptions struct {
 	Total   int         // most running builds of the fleet, 0 for no limit
 	Only    rail.UUID   // one firm, or the nil UUID for all
 	Scan    int         // queued rows of a firm that are looked at, 0 for all
+	Reach   jobs.Reach  // how far back
 	runs    []rail.UUID // fresh ids for what is won; nil: made here
 }
 
@@ -82,6 +83,7 @@ func Claim(ctx context.Context, db pg.DB, n int, o ClaimOptions) ([]Claimed, err
 	if o.Scan > 0 {
 		args["scan"] = o.Scan
 	}
+	o.Reach.Args(args, o.PerFirm > 0 || o.Total > 0)
 	return claim(ctx, db, claimStatement, args)
 }
 

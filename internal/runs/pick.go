@@ -10,8 +10,8 @@ import (
 	"briefrail/internal/rail"
 )
 
-// scanner bounds how many queued rows of a firm a pick reads. A firm whose first
-// rows are all settling or backing off would cost every pick the whole queue; so a
+// scanner bounds how many queued rows of a firm and priority a pick reads. One whose
+// first rows are all settling or backing off would cost every pick the whole queue; so a
 // pick reads the head only, and now and then, when slots stayed empty, all of it:
 // once a second, or less often where that look takes long.
 type scanner struct {
@@ -23,6 +23,8 @@ type scanner struct {
 	// just changed here or was due soon. An idle worker polls without: its pause is
 	// the longest that a row of somebody else's can be late.
 	timed bool
+	// reach bounds how much that is dead a pick passes
+	reach jobs.Horizon
 }
 
 const (
@@ -52,24 +54,27 @@ func (s *scanner) saw(filled bool) {
 	}
 }
 
-// claim claims, and when slots stay free and it is wanted asks when the next queued
+// claim claims, and when slots stay free and scan wants it asks when the next queued
 // row is due. A stop does not end it for a while: a claim that is won has to be known
 // to be handed back.
-func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions, timed bool) ([]Claimed, time.Duration, error) {
+func (r *Runner) claim(ctx context.Context, n int, o ClaimOptions, scan *scanner) ([]Claimed, time.Duration, error) {
 	stopping := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*claimTimeout)
 	defer cancel()
 	defer context.AfterFunc(stopping, func() { time.AfterFunc(stopLanding, cancel) })()
+	o.Reach = scan.reach.Next(ctx, r.db)
+	begun := time.Now()
 	claimed, err := ClaimSettled(ctx, r.db, n, o, pauseBetweenTries)
 	if err != nil {
 		return nil, 0, err
 	}
+	scan.reach.Looked(o.Reach, time.Since(begun))
 	r.probeSettled(claimed, o)
-	if len(claimed) == n || !timed {
+	if len(claimed) == n || !scan.timed {
 		return claimed, 0, nil
 	}
 	// a claim that is won must be started: a failed look at the clock is no error
-	due, err := jobs.NextDue(ctx, r.db)
+	due, err := jobs.NextDue(ctx, r.db, o.Reach)
 	if err != nil {
 		due = 0
 	}

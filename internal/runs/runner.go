@@ -177,7 +177,7 @@ func (r *Runner) pick(ctx, work context.Context, scan *scanner) (won, wanted int
 		r.opts.Loops.Progress("claim")
 		return 0, 0, next, nil
 	}
-	claimed, due, err := r.claim(ctx, wanted, o, scan.timed)
+	claimed, due, err := r.claim(ctx, wanted, o, scan)
 	if err != nil {
 		r.probeSettled(nil, o)
 		r.claimFailed(ctx, err)

@@ -29,8 +29,12 @@ SELECT firm_id, matter_id, generation, run_id, run_status FROM failed`
 
 // Expire fails up to batch claims whose lease has run out.
 func Expire(ctx context.Context, db pg.DB, batch int, retry runs.Retry) ([]Expired, error) {
+	return expire(ctx, db, batch, retry, jobs.Reach{})
+}
+
+func expire(ctx context.Context, db pg.DB, batch int, retry runs.Retry, reach jobs.Reach) ([]Expired, error) {
 	rows, err := db.Query(ctx, ExpireSQL(), pgx.NamedArgs{
-		"batch": batch, "error": "the lease ran out: the worker is silent, stopped or too slow", "permanent": false,
+		"batch": batch, "live_since": reach.LiveSince(), "error": "the lease ran out: the worker is silent, stopped or too slow", "permanent": false,
 		"max_attempts": retry.MaxAttempts, "backoff": retry.Backoff, "backoff_max": retry.BackoffMax, "retry_after": "0",
 		"fact": string(rail.BriefParked),
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"briefrail/internal/jobs"
 	"briefrail/internal/outbox"
 	"briefrail/internal/pg"
 	"briefrail/internal/runs"
@@ -37,6 +38,7 @@ type Sweeper struct {
 	db      pg.DB
 	opts    Options
 	metrics *metrics
+	reach   jobs.Horizon // of the looks for expired leases
 }
 
 // New makes a Sweeper; it starts nothing.
@@ -86,10 +88,12 @@ func (s *Sweeper) loop(ctx context.Context, name string, every time.Duration, st
 // hundreds of claims is swept at once.
 func (s *Sweeper) expire(ctx context.Context) error {
 	for {
-		gone, err := Expire(ctx, s.db, s.opts.Batch, s.opts.Retry)
+		reach, begun := s.reach.Next(ctx, s.db), time.Now()
+		gone, err := expire(ctx, s.db, s.opts.Batch, s.opts.Retry, reach)
 		if err != nil {
 			return err
 		}
+		s.reach.Looked(reach, time.Since(begun))
 		for _, e := range gone {
 			s.metrics.reclaimed(e)
 			s.opts.Log.WarnContext(ctx, "claim expired", slog.String("firm_id", e.Key.Firm.String()), slog.String("matter_id", e.Key.Matter.String()),

@@ -93,7 +93,7 @@ func (c *Consumer) receive(ctx context.Context) error {
 func (c *Consumer) restUntilLedger(ctx context.Context, pause time.Duration) {
 	for ctx.Err() == nil {
 		sleep(ctx, pause)
-		if _, err := outbox.Waiting(ctx, c.trigger.pool, 0); err == nil {
+		if _, err := outbox.Waiting(ctx, c.trigger.pool, 0, 0); err == nil {
 			return
 		}
 	}

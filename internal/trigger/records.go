@@ -44,7 +44,7 @@ func (c *Consumer) decide(ctx context.Context, batch []*record) error {
 	var found map[rail.UUID]lookup
 	var all []judged
 	err := pg.InTx(ctx, c.trigger.pool, func(tx pgx.Tx) (err error) {
-		if err := lockTimeout(ctx, tx, len(batch)); err != nil {
+		if err := settings(ctx, tx, len(batch)); err != nil {
 			return err
 		}
 		found, err = c.lookUp(ctx, tx, events(batch))
@@ -58,6 +58,9 @@ func (c *Consumer) decide(ctx context.Context, batch []*record) error {
 		return err
 	}
 	c.trigger.metrics.decided(all)
+	for _, j := range all {
+		c.trigger.reach.decided(j.fact.Seq, false)
+	}
 	for _, r := range batch {
 		r.outcome = found[r.nudge.Event].outcomeOf(r.nudge)
 		if l, ok := found[r.nudge.Event]; ok && r.outcome != outcomeMismatch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -35,7 +36,7 @@ type Options struct {
 }
 
 // Trigger decides facts. Any number may run, in any number of processes; each is
-// for one goroutine.
+// for one goroutine, and those of its Consumer.
 type Trigger struct {
 	pool    *pgxpool.Pool
 	opts    Options
@@ -43,6 +44,60 @@ type Trigger struct {
 	// the number behind the facts of a full batch that could not be decided: those
 	// behind them come first, they themselves again at the end of the queue
 	behind int64
+	reach  reach
+}
+
+// reach is how far this process has decided, and what it costs to read everything.
+// Where decided facts cannot be cleared away, because somebody holds an old snapshot,
+// that is what lies there: then it takes a twentieth of the time at most, and in
+// between only what is behind the last fact decided is looked at. What comes late with
+// a lower number is found by the full reading; while that is cheap it is every one.
+type reach struct {
+	mu    sync.Mutex
+	after int64
+	full  time.Time     // when everything was read last
+	cost  time.Duration // of that
+	last  time.Duration // what the one before cost
+}
+
+// rest is how many times longer than a reading of everything the pause before the
+// next one is.
+const rest = 20
+
+// cheap is what a reading of everything may always be believed to cost.
+const cheap = 5 * time.Millisecond
+
+// from is the number from which to look now, 0 for everything.
+func (r *reach) from() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.full) < rest*r.cost {
+		return r.after
+	}
+	r.last, r.cost = r.cost, 0
+	return 0
+}
+
+// read adds what a look took that began at a number. A reading is not believed to be
+// more than twice as dear as the one before: a server that stalled is no reason to look
+// away for long, and what cannot be cleared away grows little by little.
+func (r *reach) read(from int64, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if from == 0 {
+		r.full = time.Now()
+		r.cost = min(r.cost+took, max(2*r.last, cheap))
+	}
+}
+
+// decided notes the number of the last fact of a batch, or of any fact that a nudge
+// named. Behind a batch that was cut off by its size more may wait.
+func (r *reach) decided(last int64, cut bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cut || last >= r.after {
+		r.after = last + 1
+	}
 }
 
 // New makes a Trigger; it starts nothing.
@@ -63,7 +118,7 @@ const (
 func (t *Trigger) Run(ctx context.Context) error {
 	idle, failing := minIdle, false
 	for ctx.Err() == nil {
-		n, err := t.Once(ctx)
+		n, err := t.once(ctx, t.reach.from())
 		switch {
 		case err != nil && ctx.Err() == nil:
 			t.opts.Loops.Failed("reconcile", pg.Class(err))
@@ -90,23 +145,33 @@ func (t *Trigger) Run(ctx context.Context) error {
 }
 
 // Once decides one batch and returns how many facts it took.
-func (t *Trigger) Once(ctx context.Context) (int, error) {
-	waiting, err := outbox.Waiting(ctx, t.pool, t.opts.Grace)
-	if err != nil || !waiting {
+func (t *Trigger) Once(ctx context.Context) (int, error) { return t.once(ctx, 0) }
+
+// once looks from a number on, 0 for everything.
+func (t *Trigger) once(ctx context.Context, from int64) (int, error) {
+	begun, first := time.Now(), max(t.behind, from)
+	waiting, err := outbox.Waiting(ctx, t.pool, t.opts.Grace, from)
+	if err != nil {
 		return 0, err
 	}
-	taken, err := t.sweep(ctx, t.behind, t.opts.Batch)
+	if t.reach.read(first, time.Since(begun)); !waiting {
+		return 0, nil
+	}
+	taken, err := t.sweep(ctx, first, t.opts.Batch)
 	split := len(taken) > 1 && ofSomeFact(err)
 	if split {
 		err = t.oneByOne(ctx, taken)
 	}
-	full := len(taken) == t.opts.Batch
+	cut := len(taken) == t.opts.Batch
 	switch {
 	case err != nil && !split: // it says nothing of the facts
-	case full && (err != nil || t.behind > 0):
+	case cut && (err != nil || t.behind > 0):
 		t.behind = taken[len(taken)-1].Seq + 1
 	default:
 		t.behind = 0
+	}
+	if len(taken) > 0 && err == nil {
+		t.reach.decided(taken[len(taken)-1].Seq, cut)
 	}
 	if len(taken) > 0 && t.opts.Wake != nil {
 		t.opts.Wake()
