@@ -73,6 +73,9 @@ func (h *hand) busy() []int16 {
 // next one is.
 const rest = 20
 
+// cheap is what a reading of everything may always be believed to cost.
+const cheap = 5 * time.Millisecond
+
 // look says what to read next. Where published facts cannot be cleared away yet,
 // because somebody holds an old snapshot, reading everything costs what lies there:
 // it then takes a twentieth of the time at most, and in between only what is behind
@@ -103,12 +106,14 @@ func (h *hand) look(limit int) (l outbox.Look, full bool) {
 	return l, full
 }
 
-// read takes what a look has brought.
+// read takes what a look has brought. A reading is not believed to be more than twice
+// as dear as the one before: a server that stalled is no reason to look away from late
+// commits for long, and what cannot be cleared away grows little by little.
 func (h *hand) read(l outbox.Look, facts []outbox.Pending, full, cut bool, cost time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if full {
-		h.full, h.cost = time.Now(), cost
+		h.full, h.cost = time.Now(), min(cost, max(2*h.cost, cheap))
 	}
 	last := map[int16]int64{}
 	for _, f := range facts {

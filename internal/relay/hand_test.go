@@ -91,3 +91,23 @@ func TestHandDoesNotSkipBehindALimit(t *testing.T) {
 		}
 	})
 }
+
+// A server that stalled once is no reason to look away from late commits for long.
+func TestHandDoesNotTakeAStallForADearReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHand()
+		h.own([]outbox.Lease{{Bucket: 1, Epoch: 1}}, time.Now().Add(time.Hour))
+		for _, took := range []time.Duration{2 * time.Millisecond, 10 * time.Second} {
+			l, full := h.look(100)
+			if !full {
+				t.Fatal("a look not at everything on a healthy server")
+			}
+			h.read(l, pending(1, 1, 10), full, false, took)
+			time.Sleep(rest * cheap)
+		}
+		if l, full := h.look(100); !full || l.After[0] != 0 {
+			t.Errorf("full %v, behind %v", full, l.After)
+		}
+	})
+}
