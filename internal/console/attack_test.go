@@ -162,7 +162,7 @@ func TestNothingComesFromElsewhere(t *testing.T) {
 			t.Errorf("%s: something from elsewhere, or inline", target)
 		}
 		for name, want := range map[string]string{
-			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
 		} {
 			if a.header.Get(name) != want {
 				t.Errorf("%s: %s is %q", target, name, a.header.Get(name))

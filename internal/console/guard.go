@@ -27,7 +27,7 @@ func (c *Console) guarded(next http.Handler) http.Handler {
 			"Content-Security-Policy":      policy,
 			"X-Content-Type-Options":       "nosniff",
 			"X-Frame-Options":              "DENY",
-			"Referrer-Policy":              "no-referrer",
+			"Referrer-Policy":              "same-origin", // without any, a browser hides a form's origin from us too
 			"Cross-Origin-Opener-Policy":   "same-origin",
 			"Cross-Origin-Resource-Policy": "same-origin",
 			"Cache-Control":                "no-store",

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"briefrail/internal/pg"
@@ -15,6 +14,7 @@ import (
 // frame is everything around a page, and the page.
 type frame struct {
 	Title    string
+	Of       string // what it is about, where the address says so
 	Page     string // its name in the address; "" is the start
 	View     any
 	Session  *session
@@ -55,18 +55,11 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		template = "now"
 	}
-	c.write(w, r, http.StatusOK, template, frame{Title: titled(p, q), Page: name, View: l.view, Live: live(key)})
+	c.write(w, r, http.StatusOK, template, frame{Title: p.title, Of: clip(100, q.Get("of")), Page: name, View: l.view, Live: live(key)})
 }
 
 // live is the address of a look, as a page watches it.
 func live(key string) string { return strings.TrimSuffix(key, "?") }
-
-func titled(p place, q url.Values) string {
-	if of := q.Get("of"); of != "" {
-		return p.title + " " + clip(100, of)
-	}
-	return p.title
-}
 
 // failed tells that a page could not be read, or an act not be done.
 func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) {
