@@ -40,10 +40,15 @@ func (a account) mkdir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	return a.own(dir)
+}
+
+// own gives the account what we made for it.
+func (a account) own(path string) error {
 	if a.credential == nil {
 		return nil
 	}
-	if err := os.Chown(dir, int(a.credential.Uid), int(a.credential.Gid)); err != nil {
+	if err := os.Chown(path, int(a.credential.Uid), int(a.credential.Gid)); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	return nil

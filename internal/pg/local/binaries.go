@@ -90,3 +90,16 @@ func version(dir string) (major int, ok bool) {
 	}
 	return number(string(out)), true
 }
+
+// program is the path of one of PostgreSQL's programs. Where Dir holds links, a program
+// that has none lies beside the server that they lead to.
+func (b Binaries) program(name string) string {
+	path := filepath.Join(b.Dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if server, err := filepath.EvalSymlinks(filepath.Join(b.Dir, "postgres")); err == nil {
+		return filepath.Join(filepath.Dir(server), name)
+	}
+	return path
+}

@@ -71,6 +71,13 @@ func (c *Cluster) prepare() (err error) {
 	if c.as, err = unprivileged(); err != nil {
 		return err
 	}
+	if err := c.folder(); err != nil {
+		return err
+	}
+	return c.initdb()
+}
+
+func (c *Cluster) folder() (err error) {
 	if c.temp {
 		c.Dir, err = os.MkdirTemp("", "briefrail-pg-")
 	} else {
@@ -80,10 +87,7 @@ func (c *Cluster) prepare() (err error) {
 	if err != nil {
 		return fmt.Errorf("folder for PostgreSQL: %w", err)
 	}
-	if err := c.as.reach(c.Dir); err != nil {
-		return err
-	}
-	return c.initdb()
+	return c.as.reach(c.Dir)
 }
 
 // initdb fills the data directory; one that is filled already is kept.

@@ -67,7 +67,7 @@ func gone(pids []int) {
 // nothing of our environment but the path. No context ends it: the server outlives
 // the call that started it.
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(c.Bin.Dir, name), args...)
+	cmd := exec.Command(c.Bin.program(name), args...)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + c.Dir, "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.as.credential}
