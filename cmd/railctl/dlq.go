@@ -55,6 +55,7 @@ type deadLetter struct {
 	Verdict  string     `json:"verdict"` // malformed, unknown, mismatch, undecided, or the receipt's
 	Reason   string     `json:"reason,omitempty"`
 	Event    *rail.UUID `json:"event_id,omitempty"`
+	Matter   *rail.Key  `json:"matter,omitempty"`
 	Name     string     `json:"event_name,omitempty"`
 	Sent     time.Time  `json:"sent_at"`
 	Receives int        `json:"receives"`
@@ -123,7 +124,7 @@ func judged(l nudge.Letter, held map[rail.UUID]audit.Held) deadLetter {
 		out.Verdict, out.Reason, out.Preview, out.Hash = "malformed", string(fault.Reason), fault.Preview, fault.Hash
 		return out
 	}
-	out.Event, out.Name = &l.Nudge.Event, string(l.Nudge.Name)
+	out.Event, out.Matter, out.Name = &l.Nudge.Event, &rail.Key{Firm: l.Nudge.Firm, Matter: l.Nudge.Matter}, string(l.Nudge.Name)
 	h, known := held[l.Nudge.Event]
 	switch {
 	case !known:
@@ -142,13 +143,13 @@ func (s *session) showLetters(letters []deadLetter) error {
 		names[i] = l.Message
 	}
 	return s.show(view{kind: "dlq.list", data: list(letters), names: names, table: func(p *page) {
-		p.row("MESSAGE", "VERDICT", "SENT", "RECEIVES", "EVENT", "NAME", "PREVIEW")
+		p.row("MESSAGE", "VERDICT", "SENT", "RECEIVES", "EVENT", "MATTER", "NAME", "PREVIEW")
 		for _, l := range letters {
 			verdict := l.Verdict
 			if l.Reason != "" {
 				verdict += ": " + l.Reason
 			}
-			p.row(l.Message, verdict, l.Sent, l.Receives, eventText(l.Event), l.Name, p.brief(l.Preview))
+			p.row(l.Message, verdict, l.Sent, l.Receives, eventText(l.Event), keyCell(l.Matter != nil, l.Matter), l.Name, p.brief(l.Preview))
 		}
 	}})
 }

@@ -38,7 +38,8 @@ const exitHelp = `railctl ends with one of these codes, which will not change th
      for a matter that is parked
   5  timed out: "wait" or --timeout ran out; what was sent may still have happened
      where the error says that its outcome is unknown
-  6  unhealthy: "check" found a broken invariant, or "doctor" a failed test`
+  6  unhealthy: "check" found a broken invariant, "doctor" a failed test, or
+     "restore-check" a step that is due`
 
 // failure is an error that knows its exit code.
 type failure struct {

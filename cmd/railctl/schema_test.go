@@ -87,6 +87,7 @@ func everyKind(r *rig) [][]string {
 		{"dlq", "redrive", "--yes", "--reason", "x"},
 		append([]string{"outbox", "redecide", "--verdict", "ignored", "--since", "1h", "--all"}, dry...),
 		append([]string{"epoch", "bump", "--since", "1h"}, dry...),
+		{"restore-check"},
 		{"audit", "list"},
 		{"check"},
 		{"doctor"},
