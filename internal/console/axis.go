@@ -57,10 +57,10 @@ type tick struct {
 const (
 	stripWidth  = 940
 	stripLeft   = 170
-	stripRight  = 30
+	stripRight  = 44
 	laneHeight  = 30
 	drawnRuns   = 8
-	tickSpace   = 74
+	tickSpace   = 92
 	labelSpace  = 260 // what a label beside a mark needs
 	letterWidth = 7
 )
@@ -237,13 +237,14 @@ func titleOf(t time.Time, text string) string {
 // ticks are the clock under the axis: where bars and what was refused begin and end,
 // as far as there is room.
 func (d *drawing) ticks() {
-	var want []time.Time
-	want = append(want, d.axis.at[len(d.axis.at)-1])
-	want = append(want, d.axis.at...)
-	for _, t := range want {
+	first, last, layout := d.axis.at[0], d.axis.at[len(d.axis.at)-1], "15:04:05"
+	if last.Sub(first) < 10*time.Second {
+		layout = "15:04:05.000" // or all ticks would read alike
+	}
+	for _, t := range append([]time.Time{last}, d.axis.at...) {
 		x := d.axis.of(t)
 		if !slices.ContainsFunc(d.Ticks, func(k tick) bool { return k.X-x < tickSpace && x-k.X < tickSpace }) {
-			d.Ticks = append(d.Ticks, tick{x, t.UTC().Format("15:04:05")})
+			d.Ticks = append(d.Ticks, tick{x, t.UTC().Format(layout)})
 		}
 	}
 }

@@ -35,7 +35,12 @@ type rig struct {
 func newRig(t *testing.T, change func(*console.Options)) *rig {
 	t.Helper()
 	t.Parallel()
-	db := pgtest.New(t)
+	return serveOn(t, pgtest.New(t), change)
+}
+
+// serveOn is newRig on a database that is there already.
+func serveOn(t *testing.T, db *pgtest.DB, change func(*console.Options)) *rig {
+	t.Helper()
 	o := console.Options{
 		DB: db.Pool, Host: loopback, Local: loopback, Token: token, Every: time.Millisecond,
 		Explorer: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "explorer at "+r.URL.Path) }),
