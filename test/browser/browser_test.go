@@ -45,8 +45,8 @@ func find(t *testing.T) string {
 	return ""
 }
 
-// serve builds railctl and returns the address of its page.
-func serve(t *testing.T) string {
+// build builds railctl from this checkout.
+func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "railctl")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/railctl")
@@ -54,8 +54,14 @@ func serve(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "model", "explore", "--open-less")
-	cmd.Stderr = os.Stderr
+	return program
+}
+
+// serve starts a verb of railctl that serves pages, and returns their address.
+func serve(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), build(t), args...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.StdoutPipe()
@@ -285,7 +291,7 @@ func zombie() []string {
 
 func TestExplorer(t *testing.T) {
 	browser := find(t)
-	home := serve(t)
+	home := serve(t, nil, "model", "explore", "--open-less")
 	for name, test := range map[string]func(*tab){
 		"the zombie by clicking":       zombieByClicking,
 		"the fence refuses the zombie": fenceRefuses,
