@@ -158,8 +158,7 @@ func bumpCommand(since time.Time) string {
 
 func restoreTable(p *page, r restored) {
 	p.now = r.At
-	p.row("Ledger", ledgerText(audit.Status{Ledger: r.Ledger, LedgerChanged: r.Changed}))
-	p.row("Epoch since", r.Bumped)
+	p.row("Epoch", fmt.Sprintf("%d, since %s", r.Ledger.Epoch, p.when(r.Bumped)))
 	p.row("Server", fmt.Sprintf("system %d timeline %d; the ledger knows %d timeline %d",
 		r.Ledger.ServerIdentifier, r.Ledger.ServerTimeline, r.Ledger.SystemIdentifier, r.Ledger.Timeline))
 	p.row(turnedName(r), r.Turned)

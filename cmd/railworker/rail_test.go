@@ -34,7 +34,12 @@ type wholeRail struct {
 
 func newRail(t *testing.T, builder *service, layout awsfake.Layout) *wholeRail {
 	t.Helper()
-	r := &wholeRail{Server: awsfake.New(awsfake.Options{}), db: pgtest.New(t), builder: builder, relayBinary: buildRelay(t)}
+	return newRailOn(t, pgtest.New(t), builder, layout)
+}
+
+func newRailOn(t *testing.T, db *pgtest.DB, builder *service, layout awsfake.Layout) *wholeRail {
+	t.Helper()
+	r := &wholeRail{Server: awsfake.New(awsfake.Options{}), db: db, builder: builder, relayBinary: buildOther(t, "outbox-relay")}
 	url, stop, err := r.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -54,16 +59,16 @@ func newRail(t *testing.T, builder *service, layout awsfake.Layout) *wholeRail {
 	return r
 }
 
-// buildRelay builds the other program, with the race detector where this test has it.
-func buildRelay(t *testing.T) string {
+// buildOther builds another program, with the race detector where this test has it.
+func buildOther(t *testing.T, name string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "outbox-relay")
+	binary := filepath.Join(t.TempDir(), name)
 	args := []string{"build", "-buildvcs=false", "-o", binary}
 	if raced() {
 		args = append(args, "-race")
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", append(args, "briefrail/cmd/outbox-relay")...).CombinedOutput(); err != nil {
-		t.Fatalf("build the relay: %v\n%s", err, out)
+	if out, err := exec.CommandContext(t.Context(), "go", append(args, "briefrail/cmd/"+name)...).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, out)
 	}
 	return binary
 }
