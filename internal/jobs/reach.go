@@ -30,14 +30,18 @@ func (r Reach) All() bool { return r.Queued.IsZero() }
 // limit depends on it.
 func (r Reach) Args(args pgx.NamedArgs, limited bool) {
 	args["queued_since"], args["claimed_since"], args["running"] = r.queued(), nil, []rail.UUID{}
-	firms, matters := make([]rail.UUID, len(r.Older)), make([]rail.UUID, len(r.Older))
-	for i, k := range r.Older {
-		firms[i], matters[i] = k.Firm, k.Matter
-	}
-	args["older_firms"], args["older_matters"] = firms, matters
+	args["older_firms"], args["older_matters"] = r.older()
 	if !r.All() && !limited {
 		args["claimed_since"], args["running"] = r.Claimed, r.Running
 	}
+}
+
+func (r Reach) older() (firms, matters []rail.UUID) {
+	firms, matters = make([]rail.UUID, len(r.Older)), make([]rail.UUID, len(r.Older))
+	for i, k := range r.Older {
+		firms[i], matters[i] = k.Firm, k.Matter
+	}
+	return firms, matters
 }
 
 // queued is the bound of the queue as an argument, NULL where there is none.
@@ -61,15 +65,21 @@ const reachSQL = `
 WITH n AS MATERIALIZED (
   SELECT clock_timestamp() AS now, clock_timestamp() - $1::interval AS soon
 ), running AS MATERIALIZED (
-  SELECT firm_id, matter_id, claimed_at, rebuild_since FROM ops.matter_frame_jobs WHERE run_status = 'running'
+  SELECT firm_id, matter_id, claimed_at, rebuild_since FROM ops.matter_frame_jobs
+   WHERE run_status = 'running' AND claimed_at >= coalesce($4::timestamptz, '-infinity')
 ), older AS MATERIALIZED (
   SELECT q.firm_id, q.matter_id, q.queued_at FROM ops.matter_frame_jobs q, n
-   WHERE q.run_status = 'queued' AND q.queued_at < n.soon AND (q.attempts = 0 OR q.not_before <= n.now + $2::interval)
+   WHERE q.run_status = 'queued' AND q.queued_at >= coalesce($5::timestamptz, '-infinity') AND q.queued_at < n.soon
+     AND (q.attempts = 0 OR q.not_before <= n.now + $2::interval)
      AND ops.scope_writer_is_rail(q.bucket)
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL)
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id = q.firm_id)
-  UNION ALL
+  UNION
   SELECT r.firm_id, r.matter_id, r.rebuild_since FROM running r, n WHERE r.rebuild_since < n.soon
+  UNION
+  SELECT q.* FROM unnest($6::uuid[], $7::uuid[]) AS o (firm_id, matter_id) CROSS JOIN LATERAL (
+    SELECT j.firm_id, j.matter_id, j.queued_at FROM ops.matter_frame_jobs j
+     WHERE j.firm_id = o.firm_id AND j.matter_id = o.matter_id AND j.run_status || '' = 'queued' LIMIT 1) q
 )
 SELECT CASE WHEN o.few THEN n.soon ELSE o.oldest END,
        CASE WHEN o.few THEN o.firms ELSE '{}' END, CASE WHEN o.few THEN o.matters ELSE '{}' END,
@@ -87,10 +97,12 @@ const (
 	mostOlder = 256
 )
 
-// readReach passes all that a Reach is to spare others.
-func readReach(ctx context.Context, db pg.DB) (r Reach, err error) {
-	var firms, matters []rail.UUID
-	err = db.QueryRow(ctx, reachSQL, commitsWithin, longestReach, mostOlder).Scan(&r.Queued, &firms, &matters, &r.Claimed, &r.Running, &r.Live)
+// readReach goes as far back as the reach before, and once all the way: then it passes
+// all that a reach is to spare others.
+func readReach(ctx context.Context, db pg.DB, before Reach) (r Reach, err error) {
+	firms, matters := before.older()
+	err = db.QueryRow(ctx, reachSQL, commitsWithin, longestReach, mostOlder, before.LiveSince(), before.queued(), firms, matters).
+		Scan(&r.Queued, &firms, &matters, &r.Claimed, &r.Running, &r.Live)
 	if err != nil {
 		return Reach{}, fmt.Errorf("jobs.readReach: %w", err)
 	}
@@ -108,6 +120,8 @@ type Horizon struct {
 	reach Reach
 	full  time.Time     // when the last look at everything ended
 	cost  time.Duration // of that
+	asked time.Time     // when the reach was read
+	price time.Duration // of that
 }
 
 const (
@@ -117,21 +131,27 @@ const (
 )
 
 // Next is the reach of the next look. It asks the database when a look at everything
-// was dear and has not been long ago; an answer that fails bounds nothing.
+// was dear and has not been long ago, and again when time has passed, as a reach grows
+// with that; an answer that fails changes nothing.
 func (h *Horizon) Next(ctx context.Context, db pg.DB) Reach {
 	if time.Since(h.full) >= min(rest*h.cost, longestReach) {
 		return Reach{}
 	}
-	if h.reach.All() {
-		begun := time.Now()
-		r, err := readReach(ctx, db)
-		if err != nil {
-			return Reach{}
-		}
-		h.reach = r
-		h.cost += min(time.Since(begun), h.cost)
+	if !h.reach.All() && time.Since(h.asked) < rest*h.price {
+		return h.reach
 	}
-	return h.reach
+	begun, first := time.Now(), h.reach.All()
+	r, err := readReach(ctx, db, h.reach)
+	if err != nil {
+		return h.reach
+	}
+	took := time.Since(begun)
+	if first { // it has passed everything
+		h.cost += min(took, h.cost)
+		took = cheapLook
+	}
+	h.reach, h.asked, h.price = r, time.Now(), max(took, cheapLook)
+	return r
 }
 
 // Looked notes how long a look took. A look is not believed to be more than twice as
