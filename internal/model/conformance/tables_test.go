@@ -65,13 +65,13 @@ func (t *tables) outcome(run rail.UUID) string {
 }
 
 // state maps the tables, and what only processes know, to a state of the model. What
-// has no meaning outside the model (the budgets, the notes Extra and Met) is like's.
+// has no meaning outside the model (the budgets, the notes Extra, Tries and Met) is like's.
 func (m *matter) state(like specs.LedgerState) (specs.LedgerState, error) {
 	t := &m.now
 	row, err := m.row()
 	s := specs.LedgerState{
 		Row: row, Asked: m.asked, Covered: m.asked - uint8(t.Owed), Wrong: m.wrong,
-		Extra: like.Extra, Met: like.Met, Faults: like.Faults, Demands: like.Demands,
+		Extra: like.Extra, Tries: like.Tries, Met: like.Met, Faults: like.Faults, Demands: like.Demands,
 	}
 	for i, w := range m.workers {
 		if w.pc() != specs.WorkerIdle {

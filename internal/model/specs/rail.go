@@ -21,6 +21,10 @@ type LedgerState struct {
 	// attempt, as they set the flag or revived a parked row.
 	Extra uint8
 
+	// Tries is a ghost: claims since the last landing that were not handed back. The
+	// row says the same in Attempts; a row that miscounts must not judge itself.
+	Tries uint8
+
 	Demander Demander
 	Wrong    Wrong // ghost: what has gone wrong
 	Met      Met   // ghost: what the last step was, noted only where it leaves every worker idle

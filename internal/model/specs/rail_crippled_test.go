@@ -77,6 +77,54 @@ func TestCrippledLedger(t *testing.T) {
 	}
 }
 
+// Steps that do the wrong thing: each is seen by the property that it concerns, those
+// among them that no missing defence breaks.
+func TestBentLedger(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, broken string
+		bend         func(from specs.LedgerState, a specs.LedgerAct, to *specs.LedgerState)
+	}{
+		{"a landing always queues", "a build that nobody asked for", func(_ specs.LedgerState, a specs.LedgerAct, to *specs.LedgerState) {
+			if a.Kind == specs.LedgerLands {
+				to.Row.Status = specs.StatusQueued
+			}
+		}},
+		{"a parked row stays parked", "a parked job is revived by demand", func(from specs.LedgerState, a specs.LedgerAct, to *specs.LedgerState) {
+			if a.Kind == specs.LedgerDemand && from.Row.Status == specs.StatusParked {
+				to.Row.Status, to.Met = specs.StatusParked, 0
+			}
+		}},
+		{"a failure forgets the attempts", "more attempts than the cap allows", func(from specs.LedgerState, a specs.LedgerAct, to *specs.LedgerState) {
+			if a.Kind == specs.LedgerFails {
+				to.Row = from.Row.Fail(0, false)
+				to.Row.Attempts = 0
+			}
+		}},
+	} {
+		m := ledger(t, specs.Options{Workers: 1, Faults: 3})
+		next := m.Next
+		m.Next = func(s specs.LedgerState, yield func(specs.LedgerAct, specs.LedgerState)) {
+			next(s, func(a specs.LedgerAct, to specs.LedgerState) {
+				c.bend(s, a, &to)
+				yield(a, to)
+			})
+		}
+		broken := false
+		// some of these would go on for ever: what is broken within the limit is broken
+		g, err := model.Search(t.Context(), m, model.Options{MaxStates: 50_000})
+		if g == nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		for _, v := range g.Verdicts() {
+			broken = broken || v.Name == c.broken && !v.OK
+		}
+		if !broken {
+			t.Errorf("%s, and %q holds", c.name, c.broken)
+		}
+	}
+}
+
 type ledgerNext = func(s specs.LedgerState, yield func(specs.LedgerAct, specs.LedgerState))
 
 // without leaves steps out.

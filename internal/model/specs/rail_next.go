@@ -52,6 +52,7 @@ func (l *ledger) claim(s *LedgerState, who int, yield ledgerYield) {
 	}
 	to := *s
 	to.Row = s.Row.Claim(HolderOf(who))
+	to.Tries++
 	to.Workers[who] = LedgerWorker{PC: WorkerBuilding, Run: RunOpen, Gen: uint8(to.Row.Claimed), Seen: s.Asked}
 	if s.Covered == s.Asked {
 		to.Wrong |= WrongNeedless
@@ -105,6 +106,9 @@ func (l *ledger) giveUp(s *LedgerState, who int, write, fenced LedgerKind, row R
 		return
 	}
 	to.Row = row
+	if write == LedgerReleases {
+		to.Tries--
+	}
 	yield(LedgerAct{write, int8(who)}, to)
 }
 
@@ -178,7 +182,7 @@ func (l *ledger) landed(to *LedgerState, who int) (met Met) {
 	}
 	to.Row = before.Land(uint16(w.Gen))
 	to.Covered = max(to.Covered, w.Seen)
-	to.Extra = 0
+	to.Extra, to.Tries = 0, 0
 	if before.Flag {
 		met |= MetFollowUp
 	}

@@ -42,7 +42,7 @@ func (l *ledger) nevers() []model.Property[LedgerState] {
 		}),
 		never("a build that nobody asked for", went(WrongNeedless)),
 		never("parked though nothing failed", func(s LedgerState) bool { return s.Row.Status == StatusParked && s.Faults == l.faults }),
-		never("more attempts than the cap allows", func(s LedgerState) bool { return s.Row.Attempts > l.attempts+uint16(s.Extra) }),
+		never("more attempts than the cap allows", func(s LedgerState) bool { return uint16(s.Tries) > l.attempts+uint16(s.Extra) }),
 		never("the row misstates what is owed", func(s LedgerState) bool {
 			return !s.Row.Sound() || s.Row.Owed != uint16(s.Asked-s.Covered)
 		}),

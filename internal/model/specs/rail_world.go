@@ -36,7 +36,7 @@ func (l *ledger) demanded(to *LedgerState) {
 	if !l.flag {
 		to.Row.Flag = false
 	}
-	if before.Status == StatusParked {
+	if before.Status == StatusParked && to.Row.Status == StatusQueued {
 		to.met(MetRevived)
 	}
 	if before.Status == StatusParked || before.Flag != to.Row.Flag {
@@ -92,6 +92,7 @@ func (l *ledger) rewind(s *LedgerState, holder int, yield ledgerYield) {
 	to := *s
 	to.Faults--
 	to.Row = s.Row.Rewind()
+	to.Tries--
 	to.Workers[holder].Run = RunGone
 	yield(LedgerAct{LedgerRewinds, int8(holder)}, to)
 }
