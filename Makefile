@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules vuln migrate images clean need-go
+.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules vuln migrate images compose test-containers clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -45,6 +45,9 @@ test-kumo: need-go ## the wire and the demo on an emulator that nobody here wrot
 test-browser: need-go ## the model explorer in a headless Chromium, where one is installed; ARGS='-screenshot /FILE' draws it
 	cd test/browser && $(GO) test -count=1 ./... $(ARGS)
 
+test-containers: need-go ## images and the compose stack under Docker, with real faults; RAIL_TEST_LOAD=full runs all of it
+	@scripts/test-containers $(ARGS)
+
 test-full: need-go ## the long campaigns at full size; writes docs/evidence/test-full.md
 	@scripts/need-postgres
 	@scripts/need-cc
@@ -66,6 +69,9 @@ build: need-go ## the programs, into bin/
 
 images: need-go ## container images, FROM scratch, nothing is pulled; ARCH=arm64 for the other processor
 	@VERSION='$(VERSION)' REVISION='$(REVISION)' ARCH='$(ARCH)' scripts/images
+
+compose: need-go ## the whole stack under Docker Compose, with a matter that goes stale and heals; ARGS=-d in the background
+	@deploy/compose/up $(ARGS)
 
 lint: need-go $(GOLANGCI) ## go vet and golangci-lint
 	$(GO) vet ./...
