@@ -4,7 +4,15 @@
 "use strict";
 
 const note = document.getElementById("stale-note"), foot = document.getElementById("live-note");
-let source = null, asking = false, again = false;
+let source = null, asking = false, again = false, pressed = false;
+
+// What is being clicked must still be there when the button comes up.
+addEventListener("pointerdown", () => (pressed = true), true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(() => (pressed = false)), true);
+
+async function released() {
+  while (pressed) await new Promise((go) => setTimeout(go, 50));
+}
 
 // busy reports whether somebody is typing in a part, or has typed.
 function busy(part) {
@@ -39,6 +47,7 @@ async function ask() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-Console-Part": "1" } });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    await released();
     const parts = [...document.querySelectorAll("[data-part]")];
     if (!answer.ok) {
       say("Not the latest: " + (page.querySelector("main .problem:not([hidden])")?.textContent ?? answer.statusText));

@@ -191,7 +191,8 @@ func healed(s *scene, b *tab) {
 	b.open("")
 	b.shows("#stale", "Exhibit 12.pdf")
 	b.shows("#promise", "5 matters owe a build")
-	b.click("m-" + s.sick.String())
+	// in one step: the part that holds it may be put anew at any time
+	b.until("the link is followed", fmt.Sprintf(`(document.querySelector('[data-key="m-%s"]')?.click(), !!document.querySelector("#row"))`, s.sick))
 	b.shows("#row .stamp", "PARKED")
 	b.shows("#why", "new demand gives it one more attempt, unpark starts afresh")
 	b.until("nothing can be done before a login", `!document.querySelector('form[action="matter"]')`)
