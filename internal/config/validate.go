@@ -159,5 +159,5 @@ func (k checker) relay() {
 // notYet refuses what a later version will do, rather than ignore it.
 func (k checker) notYet() {
 	k.must(k.API.Listen == "" && k.API.TokenFile == "", "api.listen", "is not available yet", "write off and set no api.token_file")
-	k.must(!k.Console, "console", "is not available yet", "write off")
+	k.must(!k.Console, "console", "is not served by a daemon", "write off and start `railctl console`")
 }
