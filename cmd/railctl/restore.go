@@ -20,8 +20,9 @@ looked at too, as dlq list does: a nudge whose fact is not there tells of a fact
 was lost (or is forged), until its matter is built again.
 
 A server that was started from a plain copy of its files, or from a snapshot of its
-disk, keeps its identity: nothing here can tell that it went back. Then raise the epoch
-without being asked, from the time of the copy.
+disk, keeps its identity: nothing here can tell that it went back (workers that lived
+through it can: rail_ledger_changed). Then raise the epoch without being asked, from the
+time of the copy.
 
 Exit code 6 when a step is due; 1 when the dead letters could not be looked at.`
 

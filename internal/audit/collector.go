@@ -63,7 +63,28 @@ type Collector struct {
 
 	mu     sync.Mutex // held while figures are read: scrapers wait for one answer
 	cached reading
+	seen   position
 	schedule
+}
+
+// position is how far the server's log was written, in one ledger epoch. It never goes
+// back but with the data itself: a server that was started from a copy of its files
+// looks like the one of before in everything else. Whoever was started later than the
+// server cannot know.
+type position struct {
+	epoch, log int64
+	back       bool
+}
+
+// follow takes the next look's position over and says whether the log went back in this
+// epoch, now or earlier.
+func (p *position) follow(epoch, log int64) bool {
+	if epoch != p.epoch {
+		*p = position{epoch: epoch}
+	}
+	p.back = p.back || log < p.log
+	p.log = max(p.log, log)
+	return p.back
 }
 
 // reading is one look at the ledger.
@@ -71,6 +92,7 @@ type reading struct {
 	at      time.Time // of this process, monotonic
 	figures figures
 	ledger  outbox.Ledger
+	back    bool // the server's log ends before where it was seen to
 	schema  int
 	skew    time.Duration
 	err     error
@@ -134,6 +156,11 @@ func (c *Collector) look(ctx context.Context) (r reading) {
 		if r.ledger, err = outbox.ReadLedger(ctx, tx); err != nil {
 			return err
 		}
+		var log int64
+		if err := tx.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint`).Scan(&log); err != nil {
+			return err
+		}
+		r.back = c.seen.follow(r.ledger.Epoch, log)
 		r.figures, err = readFigures(ctx, tx)
 		return err
 	})

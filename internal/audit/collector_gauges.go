@@ -29,7 +29,7 @@ func newDescs() descs {
 		oldestPending:   d("outbox_oldest_pending_timestamp_seconds", "When the oldest fact not yet published was recorded, parked ones left out; 0 when there is none, absent where publishing is not required."),
 		canary:          d("canary_last_success_timestamp_seconds", "When the canary's last frame landed; 0 when it never did."),
 		epoch:           d("ledger_epoch", "Rewinds of the ledger that were declared: a restore, a lossy failover."),
-		changed:         d("ledger_changed", "1 when the server's system identifier or timeline is not the one that the ledger knows."),
+		changed:         d("ledger_changed", "1 when the server's system identifier or timeline is not the one that the ledger knows, or its log ends before where this process saw it end in the same epoch."),
 		schema:          d("schema_version", "Version of schema ops."),
 		skew:            d("clock_skew_seconds", "How far this process's clock is ahead of the database's."),
 		paused:          d("dispatch_paused", "Pauses of dispatch that are in force."),
@@ -67,7 +67,7 @@ func (d descs) emit(ch chan<- prometheus.Metric, r reading) {
 	}
 	set(d.canary, unix(f.CanaryLanded))
 	set(d.epoch, float64(r.ledger.Epoch))
-	set(d.changed, bit(r.ledger.Changed()))
+	set(d.changed, bit(r.ledger.Changed() || r.back))
 	set(d.schema, float64(r.schema))
 	set(d.skew, r.skew.Seconds())
 	set(d.paused, float64(f.Paused))
