@@ -19,7 +19,6 @@ type step[S comparable] struct {
 	to   S
 	from uint32
 	half uint32 // of the target's hash
-	word uint64 // the target's first slot as it was before the chunk
 }
 
 // crew expands chunks, here or in goroutines of its own, and gives them back in the

@@ -77,7 +77,8 @@ func Search[S, A comparable](ctx context.Context, m Model[S, A], opts Options) (
 type search[S, A comparable] struct {
 	*Graph[S, A]
 	opts Options
-	keep bool // targets
+	keep bool   // targets
+	warm uint64 // no figure: where settle's loads go, so that they are made
 	crew *crew[S, A]
 }
 
@@ -125,19 +126,16 @@ func (b *search[S, A]) level(ctx context.Context, next, end uint32) error {
 // fit count as not expanded, and their steps as not seen.
 func (b *search[S, A]) settle(c *chunk[S]) error {
 	for i := range c.steps { // nothing but loads, so that they overlap
-		p := &c.steps[i]
-		p.word = b.known.first(p.half)
+		b.warm |= b.known.first(c.steps[i].half)
 	}
 	seen := b.transitions
 	for i := range c.steps {
 		p := &c.steps[i]
 		b.close(p.from, seen)
-		id, known := b.known.match(&p.to, p.half, p.word)
-		if !known {
-			if id, known = b.number(p); !known {
-				b.edges.targets = b.edges.targets[:min(b.transitions, len(b.edges.targets))]
-				return &LimitError{Model: b.model.Name, Limit: b.opts.MaxStates, Transitions: b.transitions}
-			}
+		id, ok := b.number(p)
+		if !ok {
+			b.edges.targets = b.edges.targets[:min(b.transitions, len(b.edges.targets))]
+			return &LimitError{Model: b.model.Name, Limit: b.opts.MaxStates, Transitions: b.transitions}
 		}
 		seen++
 		if b.keep {

@@ -59,13 +59,6 @@ func (t *set[S]) hash(s *S) uint32 { return uint32(maphash.Comparable(t.seed, *s
 // first returns the slot where a search for that half begins.
 func (t *set[S]) first(half uint32) uint64 { return t.slots[half>>t.shift] }
 
-// match looks a state up in a slot that first returned at some time: what a slot
-// says stays true. It may miss a state that find knows.
-func (t *set[S]) match(s *S, half uint32, word uint64) (uint32, bool) {
-	id := uint32(word) - 1
-	return id, word != 0 && uint32(word>>32) == half && *t.at(id) == *s
-}
-
 // find returns a state's number, or the empty slot where it would go.
 func (t *set[S]) find(s *S, half uint32) (id, slot uint32, known bool) {
 	mask := uint32(len(t.slots) - 1)
@@ -74,7 +67,7 @@ func (t *set[S]) find(s *S, half uint32) (id, slot uint32, known bool) {
 		if word == 0 {
 			return 0, slot, false
 		}
-		if id, known = t.match(s, half, word); known {
+		if id = uint32(word) - 1; uint32(word>>32) == half && *t.at(id) == *s {
 			return id, slot, true
 		}
 	}
