@@ -59,6 +59,10 @@ bench: need-go ## figures beside pgbench on the same throwaway server, some 12 m
 	@scripts/need-postgres initdb postgres psql pgbench
 	@BENCH='$(BENCH)' $(GO) run ./test/bench $(ARGS)
 
+model-peers: need-go ## the ledger's model searched by the checker, by SPIN and in plain Python: counts, speed, memory; ARGS='-write docs/PERFORMANCE.md'
+	$(GO) test -count=1 ./test/peers
+	@$(GO) run ./test/peers $(ARGS)
+
 rules: need-go ## the alert rules with their cases, the boards and the runbook; by promtool where it is found
 	@command -v promtool >/dev/null || echo "promtool is missing (Debian: package prometheus): rules are read, and not evaluated"
 	$(GO) test -count=1 ./deploy
