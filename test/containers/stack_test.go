@@ -39,7 +39,7 @@ var theirs = sync.OnceValues(func() ([]string, error) {
 		return nil, nil
 	}
 	// a mirror that does not answer must not hold a gate up; timeout ends children too
-	out, err := command(context.Background(), nil, "timeout", "--kill-after=10", "240", filepath.Join(root, "scripts", "debian-base"))
+	out, err := command(context.Background(), nil, "timeout", "--kill-after=10", "300", filepath.Join(root, "scripts", "debian-base"))
 	return strings.Fields(out), err
 })
 
