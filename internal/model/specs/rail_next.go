@@ -16,15 +16,14 @@ func (l *ledger) next(s LedgerState, yield ledgerYield) {
 			continue
 		case WorkerBuilding:
 			l.build(&s, who, yield)
-			l.fail(&s, who, yield)
 		case WorkerBuilt, WorkerInserted:
 			l.land(&s, who, yield)
-			l.fail(&s, who, yield)
 		case WorkerUnsure:
 			l.settle(&s, who, yield)
 		}
-		l.release(&s, who, yield)
-		l.crash(&s, who, yield)
+		if s.Faults > 0 {
+			l.lose(&s, who, yield)
+		}
 	}
 	l.demand(&s, yield)
 	l.environment(&s, yield)
@@ -81,23 +80,21 @@ func (l *ledger) build(s *LedgerState, who int, yield ledgerYield) {
 	yield(LedgerAct{LedgerBuilds, int8(who)}, to)
 }
 
-// fail writes a failure: of the builder, or of the database that refuses the frame.
-func (l *ledger) fail(s *LedgerState, who int, yield ledgerYield) {
-	l.giveUp(s, who, LedgerFails, LedgerFailFenced, s.Row.Fail(l.most, false), yield)
-	l.giveUp(s, who, LedgerGivesUp, LedgerGiveUpFenced, s.Row.Fail(l.most, true), yield)
-}
-
-// release hands the claim back: a stop, or a builder that is down for everybody. It
-// may come while the fate of a landing is not known; the token then tells.
-func (l *ledger) release(s *LedgerState, who int, yield ledgerYield) {
-	l.giveUp(s, who, LedgerReleases, LedgerReleaseFenced, s.Row.Release(), yield)
-}
-
-// giveUp ends a claim for a fault by writing the row, or is refused.
-func (l *ledger) giveUp(s *LedgerState, who int, write, fenced LedgerKind, row Row, yield ledgerYield) {
-	if s.Faults == 0 {
-		return
+// lose ends a claim for a fault: a failure of the builder, or of the database that
+// refuses the frame; a release, for a stop or a builder that is down for everybody,
+// which may come while the fate of a landing is not known, as the token then tells; a
+// crash.
+func (l *ledger) lose(s *LedgerState, who int, yield ledgerYield) {
+	if s.Workers[who].PC != WorkerUnsure {
+		l.giveUp(s, who, LedgerFails, LedgerFailFenced, s.Row.Fail(l.most, false), yield)
+		l.giveUp(s, who, LedgerGivesUp, LedgerGiveUpFenced, s.Row.Fail(l.most, true), yield)
 	}
+	l.giveUp(s, who, LedgerReleases, LedgerReleaseFenced, s.Row.Release(), yield)
+	l.crash(s, who, yield)
+}
+
+// giveUp ends a claim by writing the row, or is refused.
+func (l *ledger) giveUp(s *LedgerState, who int, write, fenced LedgerKind, row Row, yield ledgerYield) {
 	to := *s
 	to.Faults--
 	to.end(who)
@@ -115,9 +112,6 @@ func (l *ledger) giveUp(s *LedgerState, who int, write, fenced LedgerKind, row R
 // crash ends the worker and leaves the row as it is. So does a worker that cannot
 // reach the database for as long as its lease: it stops without a word.
 func (l *ledger) crash(s *LedgerState, who int, yield ledgerYield) {
-	if s.Faults == 0 {
-		return
-	}
 	to := *s
 	to.Faults--
 	if s.Row.Holder == HolderOf(who) {
@@ -130,8 +124,8 @@ func (l *ledger) crash(s *LedgerState, who int, yield ledgerYield) {
 // land writes the landing. Without fenced-insert the frame's row came in before it,
 // in a step that nothing guards.
 func (l *ledger) land(s *LedgerState, who int, yield ledgerYield) {
-	to := *s
 	if !l.fencedInsert && s.Workers[who].PC == WorkerBuilt {
+		to := *s
 		to.insert(who)
 		to.Workers[who].PC = WorkerInserted
 		yield(LedgerAct{LedgerInserts, int8(who)}, to)
@@ -140,12 +134,13 @@ func (l *ledger) land(s *LedgerState, who int, yield ledgerYield) {
 	if l.live(s, who) {
 		l.landLive(s, who, yield)
 	} else {
+		to := *s
 		to.end(who)
 		to.met(refusedAs(s.Workers[who].Run))
 		yield(LedgerAct{LedgerLandFenced, int8(who)}, to)
 	}
 	if s.Faults > 0 {
-		to = *s
+		to := *s
 		to.Faults--
 		to.Workers[who].PC = WorkerUnsure
 		yield(LedgerAct{LedgerLandCut, int8(who)}, to)
