@@ -101,10 +101,15 @@ func run(ctx context.Context, p plan, write string) (err error) {
 	return errors.Join(err, agree(p, peers))
 }
 
-// turns lets the peers take turns at one bound. A peer that is too slow for it is
-// asked for nothing more.
+// turns lets the peers take turns at one bound, at a small one more of them, as there
+// the start of a program is most of its time. A peer that is too slow is asked for
+// nothing more.
 func turns(ctx context.Context, p plan, peers []*peer, b bound) error {
-	for i := range p.rounds {
+	rounds := p.rounds
+	if b.workers*b.faults <= 4 {
+		rounds *= 7
+	}
+	for i := range rounds {
 		for j := range peers {
 			q := peers[(i+j)%len(peers)]
 			if q.missing != "" || q.stopped != (bound{}) {

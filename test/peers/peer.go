@@ -120,7 +120,7 @@ func search(ctx context.Context, b bound, judged bool) (counts, error) {
 		}
 	}
 	m.Properties = properties
-	g, err := model.Search(ctx, m, model.Options{})
+	g, err := model.Search(ctx, m, model.Options{Parallel: 1})
 	if err != nil {
 		return counts{}, err
 	}

@@ -19,8 +19,12 @@ type table struct {
 
 var heads = []string{"workers/faults", "", "states", "transitions", "seconds", "states/s", "bytes/state", "Go is faster"} // constant
 
+// Fewer states than fewStates take no time beside the start of the program, and
 // manyStates are enough for the size of one to show.
-const manyStates = 10_000
+const (
+	fewStates  = 1000
+	manyStates = 10_000
+)
 
 // fill puts the medians of the runs into lines, and the growth from the second to
 // the last bound.
@@ -58,10 +62,11 @@ func (q *peer) line(b bound, fastest *peer) []string {
 	if r == nil {
 		return nil
 	}
-	line := []string{b.String(), q.name, fmt.Sprint(r.states), fmt.Sprint(r.transitions), fmt.Sprintf("%.3f", r.seconds), "", "", ""}
-	if r.seconds > 0 {
-		line[5] = fmt.Sprintf("%.0f", float64(r.states)/r.seconds)
+	line := []string{b.String(), q.name, fmt.Sprint(r.states), fmt.Sprint(r.transitions), "", "", "", ""}
+	if r.states < fewStates || r.seconds <= 0 {
+		return line
 	}
+	line[4], line[5] = fmt.Sprintf("%.4f", r.seconds), fmt.Sprintf("%.0f", float64(r.states)/r.seconds)
 	if r.states >= manyStates {
 		line[6] = fmt.Sprintf("%.0f", r.resident/float64(r.states))
 	}
