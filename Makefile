@@ -59,7 +59,7 @@ bench: need-go ## figures beside pgbench on the same throwaway server, some 12 m
 	@scripts/need-postgres initdb postgres psql pgbench
 	@BENCH='$(BENCH)' $(GO) run ./test/bench $(ARGS)
 
-model-peers: need-go ## the ledger's model searched by the checker, by SPIN and in plain Python: counts, speed, memory; ARGS='-write docs/PERFORMANCE.md'
+model-peers: need-go ## the ledger's model searched by the checker, by SPIN and in plain Python: counts, speed, memory; ARGS='-write docs/MODEL.md'
 	$(GO) test -count=1 ./test/peers
 	@$(GO) run ./test/peers $(ARGS)
 

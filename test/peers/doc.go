@@ -11,6 +11,7 @@
 // properties in every state. A time is what the process took of a core, user and
 // system, so that other work on the machine counts little; a size is the most memory
 // that was resident. Of both, what the same program takes for one worker and no fault
-// is subtracted: its start. The peers take turns, and a ratio is the median of the
-// turns' ratios. A peer whose program is missing is left out, and the table says so.
+// is subtracted: its start. The peers take turns, and each figure is the least of its
+// turns, since whatever else runs on the machine only adds to it. A peer whose program
+// is missing is left out, and the table says so.
 package main

@@ -106,8 +106,11 @@ func run(ctx context.Context, p plan, write string) (err error) {
 // nothing more.
 func turns(ctx context.Context, p plan, peers []*peer, b bound) error {
 	rounds := p.rounds
-	if b.workers*b.faults <= 4 {
+	switch size := b.workers * b.faults; {
+	case size <= 4:
 		rounds *= 7
+	case size <= 9:
+		rounds *= 3
 	}
 	for i := range rounds {
 		for j := range peers {

@@ -26,8 +26,8 @@ const (
 	manyStates = 10_000
 )
 
-// fill puts the medians of the runs into lines, and the growth from the second to
-// the last bound.
+// fill puts the runs into lines, and the growth from 2 workers and 2 faults to the last
+// bound.
 func (t *table) fill(p plan, peers []*peer) {
 	for _, b := range p.bounds {
 		for _, q := range peers {
@@ -41,7 +41,7 @@ func (t *table) fill(p plan, peers []*peer) {
 	}
 	small, large := bound{2, 2}, p.bounds[len(p.bounds)-1]
 	for _, q := range peers {
-		from, to := q.median(small), q.median(large)
+		from, to := q.least(small), q.least(large)
 		if from == nil || to == nil || small == large || from.seconds <= 0 {
 			continue
 		}
@@ -55,10 +55,9 @@ func (t *table) fill(p plan, peers []*peer) {
 	}
 }
 
-// line is one peer at one bound, nil where it did not run. A ratio is to the fastest
-// Go at the same turn.
-func (q *peer) line(b bound, fastest *peer) []string {
-	r := q.median(b)
+// line is one peer at one bound, nil where it did not run.
+func (q *peer) line(b bound, first *peer) []string {
+	r := q.least(b)
 	if r == nil {
 		return nil
 	}
@@ -70,47 +69,31 @@ func (q *peer) line(b bound, fastest *peer) []string {
 	if r.states >= manyStates {
 		line[6] = fmt.Sprintf("%.0f", r.resident/float64(r.states))
 	}
-	if q != fastest && len(fastest.runs[b]) == len(q.runs[b]) {
-		var ratios []float64
-		for i := range q.runs[b] {
-			ratios = append(ratios, q.beyond(q.runs[b][i]).seconds/fastest.beyond(fastest.runs[b][i]).seconds)
-		}
-		line[7] = fmt.Sprintf("x%.1f", middle(ratios))
+	if f := first.least(b); q != first && f != nil && f.seconds > 0 {
+		line[7] = fmt.Sprintf("x%.1f", r.seconds/f.seconds)
 	}
 	return line
 }
 
-// median returns the middle of each figure, nil where there are no runs.
-func (q *peer) median(b bound) *result {
-	if len(q.runs[b]) == 0 {
+// least is the least of the runs at a bound, less the least of those that are the
+// start of the program and little else; nil where there are none.
+func (q *peer) least(b bound) *result {
+	if len(q.runs[b]) == 0 || len(q.runs[smallest]) == 0 {
 		return nil
 	}
-	var seconds, resident []float64
-	for _, r := range q.runs[b] {
-		r = q.beyond(r)
-		seconds, resident = append(seconds, r.seconds), append(resident, r.resident)
-	}
-	return &result{counts: q.runs[b][0].counts, seconds: middle(seconds), resident: middle(resident)}
+	r, start := least(q.runs[b]), least(q.runs[smallest])
+	r.seconds -= start.seconds
+	r.resident -= start.resident
+	return &r
 }
 
-// beyond is what a run took beyond the start of its program.
-func (q *peer) beyond(r result) result {
-	var seconds, resident []float64
-	for _, s := range q.runs[smallest] {
-		seconds, resident = append(seconds, s.seconds), append(resident, s.resident)
+// least takes the least of each figure.
+func least(runs []result) result {
+	r := runs[0]
+	for _, other := range runs {
+		r.seconds, r.resident = min(r.seconds, other.seconds), min(r.resident, other.resident)
 	}
-	r.seconds -= middle(seconds)
-	r.resident -= middle(resident)
 	return r
-}
-
-// middle is the median, of no values 0.
-func middle(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 func (t *table) show(w io.Writer) error {
