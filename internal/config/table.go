@@ -107,7 +107,7 @@ func databaseTable() []setting {
 		},
 		{
 			key: "database.url_file", kind: secretFile(), used: anyone(),
-			doc: "File that holds the connection string; read again at each connect.",
+			doc: "File that holds the connection string; read at the start. A password that rotates belongs into database.password_file.",
 		},
 		{
 			key: "database.password_file", kind: secretFile(), used: anyone(),
