@@ -26,12 +26,13 @@ VARIABLES
     asked,      \* ghost: demands made
     covered,    \* ghost: demands contained in a landed frame
     extra,      \* ghost: demands since the last landing that each allow one more attempt
+    tries,      \* ghost: claims since the last landing that were not handed back
     wrong,      \* ghost: violations that a state does not show afterwards
     met,        \* ghost: what the last step showed to be possible, see Meets
     faults,     \* left of the budget
     demands     \* left
 
-vars == <<row, worker, frames, asked, covered, extra, wrong, met, faults, demands>>
+vars == <<row, worker, frames, asked, covered, extra, tries, wrong, met, faults, demands>>
 
 -----------------------------------------------------------------------------
 (* The row.  requested, claimed and landed are generations.  prev is what  *)
@@ -108,6 +109,7 @@ RefusedAs(run) == CASE run = "lost" -> {"refused"} [] run = "gone" -> {"rewound"
 Claim(w) ==
     /\ worker[w].pc = "idle" /\ row.status = "queued"
     /\ row' = Claimed(row, w)
+    /\ tries' = tries + 1
     /\ worker' = [worker EXCEPT ![w] = [pc |-> "building", run |-> "open", gen |-> row'.claimed, seen |-> asked]]
     /\ wrong' = IF covered = asked THEN wrong \cup {"needless"} ELSE wrong
     /\ Nothing
@@ -117,19 +119,19 @@ Renew(w) ==
     /\ worker[w].pc = "building" /\ Live(w)
     /\ row' = [row EXCEPT !.expired = FALSE]
     /\ Nothing
-    /\ UNCHANGED <<worker, frames, asked, covered, extra, wrong, faults, demands>>
+    /\ UNCHANGED <<worker, frames, asked, covered, extra, tries, wrong, faults, demands>>
 
 (* A build that is no longer wanted is cancelled. *)
 RenewFenced(w) ==
     /\ worker[w].pc = "building" /\ ~Live(w)
     /\ Ends(w) /\ Nothing
-    /\ UNCHANGED <<row, frames, asked, covered, extra, wrong, faults, demands>>
+    /\ UNCHANGED <<row, frames, asked, covered, extra, tries, wrong, faults, demands>>
 
 Build(w) ==
     /\ worker[w].pc = "building"
     /\ worker' = [worker EXCEPT ![w].pc = "built"]
     /\ Nothing
-    /\ UNCHANGED <<row, frames, asked, covered, extra, wrong, faults, demands>>
+    /\ UNCHANGED <<row, frames, asked, covered, extra, tries, wrong, faults, demands>>
 
 (* The landing's one transaction: the frame comes in with it.              *)
 Landing(w) ==
@@ -137,7 +139,7 @@ Landing(w) ==
     /\ row' = LandedAs(row, gen)
     /\ frames' = frames \cup {gen}
     /\ covered' = IF worker[w].seen > covered THEN worker[w].seen ELSE covered
-    /\ extra' = 0
+    /\ extra' = 0 /\ tries' = 0
     /\ wrong' = wrong
          \cup (IF row.holder # w THEN {"usurped"} ELSE {})
          \cup (IF ~Live(w) THEN {"stale"} ELSE {})
@@ -167,14 +169,14 @@ LandUnheard(w) ==
 LandFenced(w) ==
     /\ worker[w].pc = "built" /\ ~Live(w)
     /\ Ends(w) /\ Meets(RefusedAs(worker[w].run))
-    /\ UNCHANGED <<row, frames, asked, covered, extra, wrong, faults, demands>>
+    /\ UNCHANGED <<row, frames, asked, covered, extra, tries, wrong, faults, demands>>
 
 (* Cut off before its commit; the worker cannot tell. *)
 LandCut(w) ==
     /\ worker[w].pc = "built" /\ Fault
     /\ worker' = [worker EXCEPT ![w].pc = "unsure"]
     /\ Nothing
-    /\ UNCHANGED <<row, frames, asked, covered, extra, wrong, demands>>
+    /\ UNCHANGED <<row, frames, asked, covered, extra, tries, wrong, demands>>
 
 (* The run's row says what became of the landing. *)
 Settle(w) ==
@@ -182,24 +184,25 @@ Settle(w) ==
     /\ CASE worker[w].run = "open"   -> worker' = [worker EXCEPT ![w].pc = "built"] /\ Nothing
          [] worker[w].run = "landed" -> Ends(w) /\ Meets({"settled"})
          [] OTHER                    -> Ends(w) /\ Meets(RefusedAs(worker[w].run))
-    /\ UNCHANGED <<row, frames, asked, covered, extra, wrong, faults, demands>>
+    /\ UNCHANGED <<row, frames, asked, covered, extra, tries, wrong, faults, demands>>
 
 (* A claim that is given up; the write is refused where it is not live.    *)
-GiveUp(w, to) ==
+GiveUp(w, to, handedBack) ==
     /\ Fault
     /\ row' = IF Live(w) THEN to ELSE row
+    /\ tries' = IF Live(w) THEN tries - handedBack ELSE tries
     /\ Ends(w) /\ Nothing
     /\ UNCHANGED <<frames, asked, covered, extra, wrong, demands>>
 
-Fail(w, forGood) == worker[w].pc \in {"building", "built"} /\ GiveUp(w, Failed(row, forGood))
+Fail(w, forGood) == worker[w].pc \in {"building", "built"} /\ GiveUp(w, Failed(row, forGood), 0)
 
-Release(w) == worker[w].pc # "idle" /\ GiveUp(w, Released(row))
+Release(w) == worker[w].pc # "idle" /\ GiveUp(w, Released(row), 1)
 
 Crash(w) ==
     /\ worker[w].pc # "idle" /\ Fault
     /\ row' = IF row.holder = w THEN [row EXCEPT !.holder = Dead] ELSE row
     /\ Ends(w) /\ Nothing
-    /\ UNCHANGED <<frames, asked, covered, extra, wrong, demands>>
+    /\ UNCHANGED <<frames, asked, covered, extra, tries, wrong, demands>>
 
 -----------------------------------------------------------------------------
 (* Steps of the world.                                                     *)
@@ -211,7 +214,7 @@ Demand ==
     /\ extra' = IF row.status = "parked" \/ (row.status = "running" /\ ~row.flag) THEN extra + 1 ELSE extra
     /\ UNCHANGED worker
     /\ Meets(IF row.status = "parked" THEN {"revived"} ELSE {})
-    /\ UNCHANGED <<frames, covered, wrong, faults>>
+    /\ UNCHANGED <<frames, covered, tries, wrong, faults>>
 
 (* The holder itself, if it is alive, goes on as a zombie. *)
 Sweep ==
@@ -219,7 +222,7 @@ Sweep ==
     /\ row' = Failed(row, FALSE)
     /\ worker' = IF row.holder \in Workers THEN [worker EXCEPT ![row.holder].run = "lost"] ELSE worker
     /\ Nothing
-    /\ UNCHANGED <<frames, asked, covered, extra, wrong, faults, demands>>
+    /\ UNCHANGED <<frames, asked, covered, extra, tries, wrong, faults, demands>>
 
 (* Free for a dead holder; a living one renews, unless it pauses. *)
 Lapse ==
@@ -227,7 +230,7 @@ Lapse ==
     /\ IF row.holder = Dead THEN UNCHANGED faults ELSE Fault
     /\ row' = [row EXCEPT !.expired = TRUE]
     /\ Nothing
-    /\ UNCHANGED <<worker, frames, asked, covered, extra, wrong, demands>>
+    /\ UNCHANGED <<worker, frames, asked, covered, extra, tries, wrong, demands>>
 
 (* A failover loses the last claim and nothing else. *)
 Rewind ==
@@ -236,6 +239,7 @@ Rewind ==
     /\ worker[row.holder].run = "open" /\ worker[row.holder].pc \in {"building", "built"}
     /\ Fault
     /\ row' = Rewound(row)
+    /\ tries' = tries - 1
     /\ worker' = [worker EXCEPT ![row.holder].run = "gone"]
     /\ Nothing
     /\ UNCHANGED <<frames, asked, covered, extra, wrong, demands>>
@@ -245,7 +249,7 @@ Init ==
     /\ row = NoRow
     /\ worker = [w \in Workers |-> AtRest]
     /\ frames = {} /\ wrong = {} /\ met = {}
-    /\ asked = 0 /\ covered = 0 /\ extra = 0
+    /\ asked = 0 /\ covered = 0 /\ extra = 0 /\ tries = 0
     /\ faults = Faults /\ demands = Demands
 
 Next ==
@@ -273,7 +277,7 @@ LandedGoesBack           == "back" \notin wrong
 BuildThatNobodyAskedFor  == "needless" \notin wrong
 DemandIsForgotten        == ~(row.status \in {"none", "idle"} /\ covered < asked)
 ParkedThoughNothingFailed == ~(row.status = "parked" /\ faults = Faults)
-MoreAttemptsThanTheCap   == row.attempts <= Attempts + extra
+MoreAttemptsThanTheCap   == tries <= Attempts + extra
 
 (* The named constraints of the row's table, and what it says is owed.     *)
 RowSaysWhatIsOwed ==

@@ -50,7 +50,7 @@ byte pc[4], runs[4], gen[4], seen[4];
 
 /* frames, a bit for each generation, and the ghosts: what only the properties need */
 int frames;
-byte asked, covered, extra, wrong, met;
+byte asked, covered, extra, tries, wrong, met;
 
 /* what is left */
 byte faults = F, demands = D;
@@ -69,7 +69,7 @@ byte faults = F, demands = D;
 #define bad   (wrong || !sound || owed != asked - covered || \
                (status <= IDLE && covered < asked) || \
                (status == PARKED && faults == F) || \
-               attempts > A + extra)
+               tries > A + extra)
 
 /* every way in which a claim ends */
 inline leave(to) { status = to; holder = NOBODY; prev = 0; flag = 0; expired = 0 }
@@ -101,13 +101,13 @@ inline lands() {
   landed = gen[me]; attempts = 0; owed = requested - claimed;
   if :: flag -> leave(QUEUED) :: else -> leave(IDLE) fi;
   if :: seen[me] > covered -> covered = seen[me] :: else fi;
-  extra = 0
+  extra = 0; tries = 0
 }
 
 active [N] proctype worker() {
 end: do
   :: d_step { pc[me] == 0 && status == QUEUED -> /* claims */
-       met = 0; prev = claimed; requested++; claimed = requested; attempts++;
+       met = 0; prev = claimed; requested++; claimed = requested; attempts++; tries++;
        status = RUNNING; holder = me + 1; flag = 0; expired = 0;
        pc[me] = BUILDING; runs[me] = OPEN; gen[me] = claimed; seen[me] = asked;
        if :: covered == asked -> wrong = wrong | NEEDLESS :: else fi }
@@ -137,7 +137,7 @@ end: do
   :: d_step { (pc[me] == BUILDING || pc[me] == BUILT) && faults > 0 ->
        met = 0; faults--; if :: live -> failed(1) :: else fi; ends() }
   :: d_step { pc[me] != 0 && faults > 0 ->
-       met = 0; faults--; if :: live -> attempts--; leave(QUEUED) :: else fi; ends() }
+       met = 0; faults--; if :: live -> tries--; attempts--; leave(QUEUED) :: else fi; ends() }
   :: d_step { pc[me] != 0 && faults > 0 ->
        met = 0; faults--; if :: holder == me + 1 -> holder = DEAD :: else fi; ends() }
   od
@@ -159,7 +159,7 @@ end: do
   :: d_step { status == RUNNING && alive && faults > 0 && requested == claimed &&
               runs[who] == OPEN && pc[who] <= BUILT -> /* a failover loses the claim */
        met = 0; faults--; runs[who] = GONE;
-       requested--; claimed = prev; attempts--; leave(QUEUED) }
+       requested--; claimed = prev; tries--; attempts--; leave(QUEUED) }
 
   :: d_step { bad -> assert(false) }
   od

@@ -69,14 +69,14 @@ def refused_as(run):
 
 
 def steps(state, cap):
-    row, workers, frames, asked, covered, extra, wrong, _, faults, demands = state
+    row, workers, frames, asked, covered, extra, tries, wrong, _, faults, demands = state
     status, requested, claimed, landed, _, _, attempts, holder, flag, expired = row
 
-    def to(row=row, workers=workers, frames=frames, asked=asked, covered=covered, extra=extra, wrong=wrong,
-           met=None, faults=faults, demands=demands):
+    def to(row=row, workers=workers, frames=frames, asked=asked, covered=covered, extra=extra, tries=tries,
+           wrong=wrong, met=None, faults=faults, demands=demands):
         if met is not None and any(w[0] != "idle" for w in workers):
             met = None  # a witness is noted only where it leaves every worker idle
-        return (row, workers, frames, asked, covered, extra, wrong, met, faults, demands)
+        return (row, workers, frames, asked, covered, extra, tries, wrong, met, faults, demands)
 
     def landing(i, gen, seen):
         """What a landing changes."""
@@ -87,7 +87,8 @@ def steps(state, cap):
             now.add("back")
         if gen in frames:
             now.add("twice")
-        return dict(row=landed_as(row, gen), frames=frames | {gen}, covered=max(covered, seen), extra=0, wrong=frozenset(now))
+        return dict(row=landed_as(row, gen), frames=frames | {gen}, covered=max(covered, seen), extra=0, tries=0,
+                    wrong=frozenset(now))
 
     def witnessed():
         """What a landing shows to be possible."""
@@ -98,7 +99,7 @@ def steps(state, cap):
         if pc == "idle":
             if status == QUEUED:
                 taken = claimed_by(row, i)
-                yield to(row=taken, workers=replaced(workers, i, ("building", "open", taken[2], asked)),
+                yield to(row=taken, tries=tries + 1, workers=replaced(workers, i, ("building", "open", taken[2], asked)),
                          wrong=wrong | {"needless"} if covered == asked else wrong)
             continue
         ended = replaced(workers, i, AT_REST)
@@ -130,7 +131,7 @@ def steps(state, cap):
         if pc != "unsure":
             yield to(row=failed(row, cap) if live else row, workers=ended, faults=faults - 1)
             yield to(row=failed(row, cap, for_good=True) if live else row, workers=ended, faults=faults - 1)
-        yield to(row=released(row) if live else row, workers=ended, faults=faults - 1)
+        yield to(row=released(row) if live else row, tries=tries - 1 if live else tries, workers=ended, faults=faults - 1)
         yield to(row=row[:7] + (DEAD,) + row[8:] if holder == i else row, workers=ended, faults=faults - 1)
 
     if demands:
@@ -149,13 +150,13 @@ def steps(state, cap):
     elif faults:
         yield to(row=with_expired(row, True), faults=faults - 1)
     if faults and alive and requested == claimed and run == "open" and pc in ("building", "built"):
-        yield to(row=rewound(row), workers=replaced(workers, holder, (pc, "gone", gen, seen)), faults=faults - 1)
+        yield to(row=rewound(row), tries=tries - 1, workers=replaced(workers, holder, (pc, "gone", gen, seen)), faults=faults - 1)
 
 
 def bad(state, budget, cap):
     """Names what the state breaks, None where it is sound."""
-    row, _, _, asked, covered, extra, wrong, _, faults, _ = state
-    status, requested, claimed, landed, _, owed, attempts, holder, flag, _ = row
+    row, _, _, asked, covered, extra, tries, wrong, _, faults, _ = state
+    status, requested, claimed, landed, _, owed, _, holder, flag, _ = row
     running = status == RUNNING
     if wrong:
         return ", ".join(wrong)
@@ -163,7 +164,7 @@ def bad(state, budget, cap):
         return "demand is forgotten"
     if status == PARKED and faults == budget:
         return "parked though nothing failed"
-    if attempts > cap + extra:
+    if tries > cap + extra:
         return "more attempts than the cap allows"
     if (not landed <= claimed <= requested or (status in (NONE, IDLE)) != (landed == requested)
             or flag != (running and claimed < requested) or running and claimed <= landed
@@ -173,7 +174,7 @@ def bad(state, budget, cap):
 
 
 def search(workers, faults, demands=2, attempts=2):
-    first = (NO_ROW, (AT_REST,) * workers, frozenset(), 0, 0, 0, frozenset(), None, faults, demands)
+    first = (NO_ROW, (AT_REST,) * workers, frozenset(), 0, 0, 0, 0, frozenset(), None, faults, demands)
     seen, queue, transitions = {first}, deque([first]), 0
     while queue:
         for state in steps(queue.popleft(), attempts):
