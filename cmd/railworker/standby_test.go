@@ -88,6 +88,9 @@ func readOnlyAsk(t *testing.T, dsn, sql string) (n int) {
 // a claim that the new primary never saw is refused; the alarm tells of it and the
 // runbook ends it.
 func TestLossyFailoverToAStandby(t *testing.T) {
+	if !full() {
+		t.Skip("RAIL_TEST_LOAD=full runs it: an idle session may stay on the old node for longer than a gate waits")
+	}
 	t.Parallel()
 	cluster := pgtest.Cluster(t, local.Options{Settings: map[string]string{"shared_buffers": "64MB"}})
 	db := pgtest.NewOn(t, cluster, pgtest.Ops())
