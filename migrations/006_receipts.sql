@@ -55,16 +55,21 @@ CREATE TRIGGER receipts_stay_each BEFORE DELETE ON ops.trigger_receipts
 CREATE TRIGGER receipts_count_what_left AFTER DELETE ON ops.trigger_receipts
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('receipts');
 
--- A fact leaves the undecided with its receipt only: a row deleted by hand would be
--- demand that nobody misses.
+-- A fact leaves the undecided in the transaction that judged it only, an older
+-- receipt or none: a row deleted by hand would be demand that nobody misses. Who
+-- judged it wrote its receipt, or found demand there, which stays as it is and is
+-- locked by the attempt to write it.
 CREATE FUNCTION ops.undecided_guard() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  own xid := pg_current_xact_id()::xid;
 BEGIN
   PERFORM 1 FROM gone g JOIN ops.domain_event_outbox o ON o.event_id = g.event_id
-   WHERE NOT EXISTS (SELECT 1 FROM ops.trigger_receipts r WHERE r.event_id = g.event_id);
+   WHERE NOT EXISTS (SELECT 1 FROM ops.trigger_receipts r WHERE r.event_id = g.event_id
+                       AND (r.xmin = own OR (r.xmax = own AND r.verdict = 'demanded')));
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'ops', TABLE = 'outbox_undecided',
-      CONSTRAINT = 'undecided_goes_with_its_receipt', MESSAGE = 'a fact without a receipt stays undecided';
+      CONSTRAINT = 'undecided_goes_with_its_receipt', MESSAGE = 'a fact stays undecided until the transaction that judges it';
   END IF;
   RETURN NULL;
 END $$;

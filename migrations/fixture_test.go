@@ -123,6 +123,30 @@ func demanded(t *testing.T, db *pgtest.DB, m *matter) {
 	run(t, db, `INSERT INTO ops.trigger_receipts (event_id, verdict, requested_generation) VALUES ($1, 'demanded', 1)`, m.event)
 }
 
+// judged is a matter with a fact of the given verdict, settled as the trigger does it.
+func judged(t *testing.T, db *pgtest.DB, m *matter, verdict string) {
+	t.Helper()
+	undecided(t, db, m)
+	queued(t, db, m)
+	run(t, db, `WITH r AS (INSERT INTO ops.trigger_receipts (event_id, verdict, requested_generation)
+		VALUES ($1, $2, CASE WHEN $2 = 'demanded' THEN 1 END) RETURNING event_id)
+		DELETE FROM ops.outbox_undecided u USING r WHERE u.event_id = r.event_id`, m.event, verdict)
+}
+
+// redecided is a matter with a fact that was ignored and is to be judged again.
+func redecided(t *testing.T, db *pgtest.DB, m *matter) {
+	t.Helper()
+	judged(t, db, m, "ignored")
+	run(t, db, `SELECT ops.redecide('ignored', '-infinity', $1, 'op', 'why')`, m.key.Firm)
+}
+
+// fenced is a matter whose fact became demand and is to be judged again.
+func fenced(t *testing.T, db *pgtest.DB, m *matter) {
+	t.Helper()
+	judged(t, db, m, "demanded")
+	run(t, db, `SELECT ops.bump_epoch('-infinity', 'op', 'why')`)
+}
+
 func run(t *testing.T, db *pgtest.DB, sql string, args ...any) {
 	t.Helper()
 	if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {

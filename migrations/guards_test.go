@@ -216,7 +216,9 @@ func frameAttacks() []attack {
 
 func factAttacks() []attack {
 	const fact = `INSERT INTO ops.domain_event_outbox (firm_id, matter_id, event_name, occurred_at, attributes) VALUES ({firm}, {matter}, `
-	const receipt = `INSERT INTO ops.trigger_receipts (event_id, verdict, requested_generation) VALUES ({event}, `
+	const receipt = `INSERT INTO ops.trigger_receipts AS r (event_id, verdict, requested_generation) VALUES ({event}, `
+	const again = ` ON CONFLICT (event_id) DO UPDATE SET verdict = EXCLUDED.verdict, decided_at = clock_timestamp() WHERE r.verdict <> 'demanded';`
+	const settle = `DELETE FROM ops.outbox_undecided WHERE event_id = {event};`
 	return []attack{
 		{"publish", undecided, `UPDATE ops.domain_event_outbox SET published_at = now() WHERE event_id = {event}`, ""},
 		{"a bad name", none, fact + `'Document.Uploaded', now(), NULL)`, "outbox_event_name_is_noun_verb"},
@@ -228,8 +230,15 @@ func factAttacks() []attack {
 		{"another age later", undecided, `UPDATE ops.domain_event_outbox SET recorded_at = now() WHERE event_id = {event}`, "outbox_fact_is_immutable"},
 		{"delete a fact", undecided, `DELETE FROM ops.domain_event_outbox WHERE event_id = {event}`, "outbox_facts_stay"},
 		{"empty the outbox", none, `TRUNCATE ops.domain_event_outbox`, "outbox_facts_stay"},
-		{"drop a fact undecided", undecided, `DELETE FROM ops.outbox_undecided WHERE event_id = {event}`, "undecided_goes_with_its_receipt"},
-		{"settle a decided fact", demanded, `DELETE FROM ops.outbox_undecided WHERE event_id = {event}`, ""},
+		{"drop a fact undecided", undecided, settle, "undecided_goes_with_its_receipt"},
+		{"settle what is judged", undecided, receipt + `'ignored', NULL);` + settle, ""},
+		{"settle what is judged again", redecided, receipt + `'ignored', NULL)` + again + settle, ""},
+		{"settle what is ignored and was demanded", demanded, receipt + `'ignored', NULL)` + again + settle, ""},
+		{"drop a fact put back by redecide", redecided, settle, "undecided_goes_with_its_receipt"},
+		{"drop a fact put back by an epoch", fenced, settle, "undecided_goes_with_its_receipt"},
+		{"drop a fact with another's verdict", undecided, fact + `'document.uploaded', now(), NULL);
+			INSERT INTO ops.trigger_receipts (event_id, verdict) SELECT event_id, 'ignored' FROM ops.domain_event_outbox WHERE {job} AND event_id <> {event};` + settle, "undecided_goes_with_its_receipt"},
+		{"drop a fact put back and locked", redecided, `SELECT 1 FROM ops.trigger_receipts WHERE event_id = {event} FOR UPDATE;` + settle, "undecided_goes_with_its_receipt"},
 		{"empty the undecided", none, `TRUNCATE ops.outbox_undecided`, "undecided_stay"},
 		{"an undecided row of something else", undecided, `UPDATE ops.outbox_undecided SET event_id = {new} WHERE event_id = {event}`, "undecided_stay"},
 		{"an unknown verdict", undecided, receipt + `'maybe', NULL)`, "receipts_verdict"},

@@ -11,8 +11,8 @@ import (
 // gated gives a fact the verdict that its firm was disabled.
 func (l *ledger) gated(event rail.UUID) {
 	l.t.Helper()
-	l.exec(`INSERT INTO ops.trigger_receipts (event_id, verdict) VALUES ($1, 'gated:firm_disabled')`, event)
-	l.exec(`DELETE FROM ops.outbox_undecided WHERE event_id = $1`, event)
+	l.exec(`WITH r AS (INSERT INTO ops.trigger_receipts (event_id, verdict) VALUES ($1, 'gated:firm_disabled') RETURNING event_id)
+	  DELETE FROM ops.outbox_undecided u USING r WHERE u.event_id = r.event_id`, event)
 }
 
 func TestDoctorFindsFactsOfFirmsEnabledAgain(t *testing.T) {

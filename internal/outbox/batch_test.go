@@ -234,14 +234,17 @@ func TestABackoffSurvivesARestart(t *testing.T) {
 	}
 }
 
+// ignoreSQL judges a fact, and settles it, as the trigger does.
+const ignoreSQL = `WITH r AS (INSERT INTO ops.trigger_receipts (event_id, verdict) VALUES ($1, 'ignored') RETURNING event_id)
+  DELETE FROM ops.outbox_undecided u USING r WHERE u.event_id = r.event_id`
+
 func TestAParkedFactWaitsForAPersonAndStaysOutOfTheWay(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	h := holder("a")
 	s := take(t, db, h)
 	id := append1(t, db)
-	exec(t, db, `INSERT INTO ops.trigger_receipts (event_id, verdict) VALUES ($1, 'ignored')`, id)
-	exec(t, db, `DELETE FROM ops.outbox_undecided`)
+	exec(t, db, ignoreSQL, id)
 	if refuse(t, db, h, outbox.Refused{Pending: batch(t, db, h, look(s, 1))[0], Code: "MalformedDetail", Text: "no", Park: true}) != 1 {
 		t.Fatal("not parked")
 	}
@@ -283,8 +286,7 @@ func TestPruneTakesTheFailureAlong(t *testing.T) {
 	h := holder("a")
 	s := take(t, db, h)
 	id := append1(t, db)
-	exec(t, db, `INSERT INTO ops.trigger_receipts (event_id, verdict) VALUES ($1, 'ignored')`, id)
-	exec(t, db, `DELETE FROM ops.outbox_undecided`)
+	exec(t, db, ignoreSQL, id)
 	refuse(t, db, h, outbox.Refused{Pending: batch(t, db, h, look(s, 1))[0], Code: "x"})
 	if n, err := outbox.Prune(t.Context(), db.Pool, 0, 10); err != nil || n != 1 {
 		t.Errorf("pruned %d, %v", n, err)

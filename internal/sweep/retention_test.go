@@ -144,9 +144,9 @@ func TestRetentionAndRedecideDoNotMeet(t *testing.T) {
 	db := pgtest.New(t)
 	k := rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()}
 	exec(t, db.Pool, `INSERT INTO ops.domain_event_outbox (firm_id, matter_id, event_name) VALUES ($1, $2, 'document.viewed')`, k.Firm, k.Matter)
-	exec(t, db.Pool, `INSERT INTO ops.trigger_receipts (event_id, verdict, decided_at)
-		SELECT event_id, 'ignored', clock_timestamp() - interval '2 hours' FROM ops.domain_event_outbox`)
-	exec(t, db.Pool, `DELETE FROM ops.outbox_undecided`)
+	exec(t, db.Pool, `WITH r AS (INSERT INTO ops.trigger_receipts (event_id, verdict, decided_at)
+		SELECT event_id, 'ignored', clock_timestamp() - interval '2 hours' FROM ops.domain_event_outbox RETURNING event_id)
+		DELETE FROM ops.outbox_undecided u USING r WHERE u.event_id = r.event_id`)
 	tx, err := db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
