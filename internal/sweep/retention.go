@@ -13,8 +13,7 @@ import (
 
 // Retention is how long what is kept. Receipts has to be longer than any nudge can
 // live in a queue: a receipt is what tells a returning nudge from an unknown one.
-// Every keeps one of these rounds apart; zero
-// means a minute.
+// Every is the time between two rounds, zero for a minute.
 type Retention struct {
 	Outbox   time.Duration
 	Receipts time.Duration
@@ -35,14 +34,19 @@ const PruneEvery = time.Minute
 
 const (
 	pruneBatch = 1000
-	walkStep   = 1000 // matters a round whose frames are counted
+	walkStep   = 1000 // matters whose frames are counted at once
+	// walkShare is the part of a round, one in so many, that goes into counting where
+	// nothing is found: a million matters are through in some ten rounds of a minute.
+	walkShare = 50
 )
 
 // walker remembers how far the round through the matters has come. It is a hint: a
 // restart begins anew.
 type walker struct{ after rail.Key }
 
-// prune takes what is due, in batches, each a short transaction of its own.
+// prune takes what is due, in batches, each a short transaction of its own. No kind
+// takes longer than a round: behind a large backlog the others still have their turn,
+// and the loop is seen to live.
 func (s *Sweeper) prune(ctx context.Context, w *walker) error {
 	kinds := []struct {
 		what  string
@@ -53,7 +57,8 @@ func (s *Sweeper) prune(ctx context.Context, w *walker) error {
 		{"runs", func() (int64, error) { return runs.Prune(ctx, s.db, s.opts.Keep.Runs, pruneBatch) }},
 	}
 	for _, k := range kinds {
-		for n := int64(pruneBatch); n == pruneBatch && ctx.Err() == nil; {
+		begun := time.Now()
+		for n := int64(pruneBatch); n == pruneBatch && ctx.Err() == nil && time.Since(begun) < s.opts.Keep.every(); {
 			var err error
 			if n, err = k.batch(); err != nil {
 				return err
@@ -61,23 +66,39 @@ func (s *Sweeper) prune(ctx context.Context, w *walker) error {
 			s.metrics.pruned.WithLabelValues(k.what).Add(float64(n))
 		}
 	}
-	return s.pruneFrames(ctx, w)
+	return s.pruneFrames(ctx, w, s.opts.Keep.every())
 }
 
-func (s *Sweeper) pruneFrames(ctx context.Context, w *walker) error {
+// pruneFrames goes on from where it came to, to the last matter at most: for a whole
+// round where it finds what has to go, so that it keeps up with what lands, and for
+// a small part of one where it finds nothing.
+func (s *Sweeper) pruneFrames(ctx context.Context, w *walker, round time.Duration) error {
+	for begun := time.Now(); ctx.Err() == nil; {
+		n, err := s.pruneStep(ctx, w)
+		if err != nil || w.after == (rail.Key{}) {
+			return err
+		}
+		if spent := time.Since(begun); spent >= round || (n == 0 && spent >= round/walkShare) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// pruneStep is of the next walkStep matters; behind the last one stands the first.
+func (s *Sweeper) pruneStep(ctx context.Context, w *walker) (int64, error) {
 	keys, err := jobs.Walk(ctx, s.db, w.after, walkStep)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if len(keys) < walkStep {
-		w.after = rail.Key{}
-	} else {
-		w.after = keys[len(keys)-1]
-	}
+	w.after = rail.Key{}
 	if len(keys) == 0 {
-		return nil
+		return 0, nil
 	}
 	n, err := runs.PruneFrames(ctx, s.db, keys, s.opts.Keep.Frames)
+	if len(keys) == walkStep {
+		w.after = keys[walkStep-1]
+	}
 	s.metrics.pruned.WithLabelValues("frames").Add(float64(n))
-	return err
+	return n, err
 }

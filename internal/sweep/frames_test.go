@@ -1,0 +1,72 @@
+package sweep
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"briefrail/internal/pg/pgtest"
+)
+
+const matters = 2*walkStep + walkStep/2
+
+// surplus gives every matter of the ledger, in the order of the walk, one frame, and
+// the last one two more than the current one.
+func surplus(t *testing.T) *pgtest.DB {
+	t.Helper()
+	db := pgtest.New(t)
+	if _, err := db.Pool.Exec(t.Context(), `BEGIN;
+SET LOCAL session_replication_role = replica; -- as if each had been landed
+INSERT INTO ops.matter_frame_jobs (firm_id, matter_id, run_status, requested_generation, claimed_generation, landed_generation)
+SELECT gen_random_uuid(), gen_random_uuid(), 'idle', 3, 3, 3 FROM generate_series(1, `+strconv.Itoa(matters)+`);
+INSERT INTO ops.matter_frames (firm_id, matter_id, generation, frame, digest, schema_version, builder_version, run_id)
+SELECT firm_id, matter_id, 3, '{}', sha256('x'), '1', '1', gen_random_uuid() FROM ops.matter_frame_jobs;
+INSERT INTO ops.matter_frames (firm_id, matter_id, generation, frame, digest, schema_version, builder_version, run_id)
+SELECT firm_id, matter_id, g, '{}', sha256('x'), '1', '1', gen_random_uuid()
+  FROM (SELECT firm_id, matter_id FROM ops.matter_frame_jobs ORDER BY firm_id DESC, matter_id DESC LIMIT 1) j, generate_series(1, 2) g;
+COMMIT`); err != nil {
+		t.Fatal(err)
+	}
+	if n := framesOf(t, db); n != matters+2 {
+		t.Fatalf("%d frames to begin with, want %d", n, matters+2)
+	}
+	return db
+}
+
+func framesOf(t *testing.T, db *pgtest.DB) (n int) {
+	t.Helper()
+	if err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM ops.matter_frames`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// However many matters there are, a round does not end at the first of them.
+func TestARoundOfRetentionComesToTheLastMatter(t *testing.T) {
+	t.Parallel()
+	db := surplus(t)
+	s, w := New(db.Pool, prometheus.NewRegistry(), Options{Keep: Retention{Frames: 1}}), &walker{}
+	if err := s.pruneFrames(t.Context(), w, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if n := framesOf(t, db); n != matters || *w != (walker{}) {
+		t.Errorf("%d frames are left, want %d; the next round begins at %v", n, matters, w.after)
+	}
+}
+
+// A round that has no time left goes on in the next one where it ended.
+func TestARoundOfRetentionEndsAndGoesOn(t *testing.T) {
+	t.Parallel()
+	db := surplus(t)
+	s, w := New(db.Pool, prometheus.NewRegistry(), Options{Keep: Retention{Frames: 1}}), &walker{}
+	for round, want := range []int{matters + 2, matters + 2, matters} {
+		if err := s.pruneFrames(t.Context(), w, 0); err != nil {
+			t.Fatal(err)
+		}
+		if n, last := framesOf(t, db), round == 2; n != want || (*w == walker{}) != last {
+			t.Errorf("after round %d: %d frames, want %d; the next begins at %v", round+1, n, want, w.after)
+		}
+	}
+}
