@@ -94,6 +94,7 @@ func guests() []guest {
 	return []guest{
 		{"github.com/spf13/viper", []string{"internal/config"}, "only a validated struct may leave internal/config"},
 		{"github.com/aws/aws-sdk-go-v2", []string{"internal/nudge"}, "the cloud is a way to nudge and nothing else"},
+		{"go.opentelemetry.io", []string{"internal/telemetry/tracing"}, "a collector may be away, or be another's tomorrow: rooms take a rail.Tracer"},
 		{"github.com/jackc/tern", []string{"migrations", "internal/pg", "internal/brief"}, "a schema is changed by migrations, never on the way"},
 		{"github.com/spf13/cobra", []string{"cmd"}, "verbs and flags belong to programs"},
 		{"github.com/klippa-app/go-pdfium", []string{"internal/brief"}, "the rail never learns what a document is"},
@@ -138,6 +139,8 @@ func importLaws() []law {
 			broken: []example{
 				one("internal/runs/a.go", src("runs", "github.com/spf13/viper"), "validated struct"),
 				one("internal/relay/a.go", src("relay", "github.com/aws/aws-sdk-go-v2/service/sqs"), "a way to nudge"),
+				one("internal/runs/a.go", src("runs", "go.opentelemetry.io/otel/trace"), "rail.Tracer"),
+				one("internal/telemetry/a.go", src("telemetry", "go.opentelemetry.io/otel/sdk/trace"), "rail.Tracer"),
 				one("internal/runs/a.go", src("runs", "briefrail/internal/config"), "Options"),
 				one("internal/runs/a.go", src("runs", "briefrail/internal/telemetry"), "slog.Logger"),
 				one("internal/trigger/a.go", src("trigger", "briefrail/internal/brief/record"), "what a document is"),
@@ -148,6 +151,7 @@ func importLaws() []law {
 			sound: []example{
 				one("internal/config/a.go", src("config", "github.com/spf13/viper"), ""),
 				one("internal/nudge/a.go", src("nudge", "github.com/aws/aws-sdk-go-v2/aws"), ""),
+				one("internal/telemetry/tracing/a.go", src("tracing", "go.opentelemetry.io/otel/trace"), ""),
 				one("cmd/railworker/a.go", src("main", "briefrail/internal/config"), ""),
 				one("cmd/internal/explorer/a.go", src("explorer", "briefrail/internal/model/specs"), ""),
 				one("internal/jobs/a_test.go", src("jobs_test", "briefrail/internal/model"), ""),

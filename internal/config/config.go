@@ -51,6 +51,7 @@ type Settings struct {
 	API      APISettings       `mapstructure:"api"`
 	Console  bool              `mapstructure:"console"`
 	Log      LogSettings       `mapstructure:"log"`
+	Tracing  TracingSettings   `mapstructure:"tracing"`
 }
 
 // WorkerSettings describe one worker process. An empty Name means host and

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// environment is the RAIL_ part of a process's environment. A variable set to
+// environment is what may be ours of a process's environment: RAIL_ and OTEL_. A variable set to
 // the empty text is left out: it counts as not set.
 type environment map[string]string
 
@@ -13,7 +13,7 @@ func readEnv(environ []string) environment {
 	env := environment{}
 	for _, kv := range environ {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && value != "" && strings.HasPrefix(name, envPrefix) {
+		if ok && value != "" && (strings.HasPrefix(name, envPrefix) || strings.HasPrefix(name, otelPrefix)) {
 			env[name] = value
 		}
 	}
@@ -26,7 +26,7 @@ func readEnv(environ []string) environment {
 func (env environment) strays(known []string, ps *problems) {
 	var names []string
 	for name := range env {
-		if !slices.Contains(known, name) && !foreign(name) {
+		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !foreign(name) {
 			names = append(names, name)
 		}
 	}

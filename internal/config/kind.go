@@ -134,7 +134,7 @@ func httpURL() kind {
 		case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 			return nil, errors.New("is not an http or https URL")
 		case u.User != nil:
-			return nil, errors.New("carries a user or password, which would be shown; use builder.http.token_file")
+			return nil, errors.New("carries a user or password, which would be shown; use a file for secrets")
 		case u.Fragment != "":
 			return nil, errors.New("carries a fragment, which is never sent")
 		}

@@ -31,6 +31,8 @@ func Load(src Source) (*Config, error) {
 	settings, env := table(), readEnv(src.Env)
 	env.strays(knownEnv(settings), &ps)
 	file := loadFile(src, env, settings, &ps)
+	env.withoutTraces(src, file)
+	env.refuseClientCertificates(&ps)
 
 	v := viper.New()
 	cfg := &Config{component: src.Component, origin: map[string]string{}}
@@ -57,8 +59,10 @@ func Load(src Source) (*Config, error) {
 
 // outerLayers are environment and flag, which stand above the file.
 func outerLayers(s setting, src Source, env environment) (layers []layer) {
-	if text, ok := env[s.env()]; ok {
-		layers = append(layers, layer{"environment " + s.env(), raw{form: scalar, text: text, unparsed: true}})
+	for _, name := range s.envs() {
+		if text, ok := env[name]; ok {
+			layers = append(layers, layer{"environment " + name, raw{form: scalar, text: text, unparsed: true}})
+		}
 	}
 	if text, ok := changedFlag(src.Flags, s.flag()); ok {
 		layers = append(layers, layer{"flag --" + s.flag(), raw{form: scalar, text: text, unparsed: true}})
@@ -114,7 +118,7 @@ func sameType(from, to reflect.Type, data any) (any, error) {
 func knownEnv(settings []setting) []string {
 	names := []string{configEnv}
 	for _, s := range settings {
-		names = append(names, s.env())
+		names = append(names, s.envs()...)
 	}
 	return names
 }

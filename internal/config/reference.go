@@ -17,6 +17,9 @@ dots: ` + "`lease.duration`" + ` is ` + "`duration`" + ` under ` + "`lease`" + `
 
 - A duration always has a unit: ` + "`500ms`, `15s`, `5m`, `2h`, `7d`" + `; only ` + "`0`" + ` needs none. So has a size: ` + "`200KiB`, `16MiB`" + `.
 - An empty variable counts as not set.
+- Tracing follows the variables of OpenTelemetry. They are judged only where they name a collector (one of the two
+  endpoints) and do not turn tracing off (` + "`OTEL_TRACES_EXPORTER=none`, `OTEL_SDK_DISABLED=true`" + `); those named ` + "`OTEL_EXPORTER_OTLP_…`" + `
+  may also be written ` + "`OTEL_EXPORTER_OTLP_TRACES_…`" + `, which wins. ` + "`OTEL_…_CLIENT_CERTIFICATE` and `_CLIENT_KEY`" + ` are refused, others ignored.
 - A key of the file that is not below, and a ` + "`RAIL_…`" + ` variable that no program knows, is refused. Let through are the
   variables that Kubernetes adds for services (` + "`*_SERVICE_HOST`, `*_SERVICE_PORT*`, `*_PORT`, `*_PORT_*`" + `) and ` + "`RAIL_TEST_*`" + `.
 - A list in a variable is written in flow form: ` + "`RAIL_BUILDER_EXEC_COMMAND='[\"/usr/bin/build\", \"--fast\"]'`" + `.

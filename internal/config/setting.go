@@ -23,13 +23,22 @@ type setting struct {
 	// initialOf overrides the default for one program.
 	initialOf map[Component]string
 	used      []Component
+	// variables are the names that a standard has for it, in place of one of ours;
+	// where several are set, the last of them wins.
+	variables []string
 	secret    bool // never shown, never a flag
 	doc       string
 }
 
 // env returns the name of the variable that sets s.
-func (s setting) env() string {
-	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.key))
+func (s setting) env() string { return s.envs()[0] }
+
+// envs returns the names of all variables that set s.
+func (s setting) envs() []string {
+	if len(s.variables) > 0 {
+		return s.variables
+	}
+	return []string{envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.key))}
 }
 
 // flag returns the name of the flag that sets s, or "" where none may: a secret

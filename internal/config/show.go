@@ -74,12 +74,22 @@ func (c *Config) display(s setting) string {
 	switch {
 	case s.kind.hasOff && text == s.kind.zero:
 		return "off"
+	case s.secret && s.key != "database.url":
+		text = hide(text)
 	case s.secret:
 		text = redactDSN(text)
-	case s.key == "builder.http.url":
+	case s.key == "builder.http.url", strings.HasPrefix(s.key, "tracing.") && strings.HasSuffix(s.key, "endpoint"):
 		text = withoutQuery(text)
 	}
 	return orElse(text, "-")
+}
+
+// hide tells no more than whether there is something.
+func hide(s string) string {
+	if s == "" {
+		return ""
+	}
+	return hidden
 }
 
 // withoutQuery hides a query, where some services take their key.

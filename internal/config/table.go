@@ -5,7 +5,7 @@ package config
 func table() []setting {
 	return slicesOf(
 		workerTable(), jobTable(), databaseTable(), retentionTable(),
-		builderTable(), triggerTable(), relayTable(), awsTable(), serverTable(),
+		builderTable(), triggerTable(), relayTable(), awsTable(), serverTable(), tracingTable(),
 	)
 }
 

@@ -46,6 +46,7 @@ func (c *Config) Validate() error {
 	k.database()
 	k.secretFiles()
 	k.admin()
+	k.tracing()
 	if c.component == Relay {
 		k.relay()
 	}
@@ -97,6 +98,16 @@ func (k checker) admin() {
 	if k.component == Worker || k.component == Relay {
 		k.must((a.Username == "") == (a.PasswordFile == ""), "admin.username", "and admin.password_file go together", "set both or neither")
 	}
+}
+
+func (k checker) tracing() {
+	t := k.Tracing
+	k.must(t.Headers == "" || t.HeadersFile == "", "tracing.headers_file", "is set together with tracing.headers ("+k.origin["tracing.headers"]+")", "keep one of them")
+	if t.HeadersFile != "" && k.component != Control {
+		_, err := t.HeaderPairs()
+		k.must(err == nil, "tracing.headers_file", fmt.Sprint(err), "write name=value,name=value into it")
+	}
+	k.must(t.Batch <= t.Queue, "tracing.batch", fmt.Sprintf("is %d, more than tracing.queue (%d)", t.Batch, t.Queue), "lower it or raise tracing.queue")
 }
 
 func (k checker) lease() {
