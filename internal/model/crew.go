@@ -107,6 +107,6 @@ func (c *crew[S, A]) fill(k *chunk[S]) {
 		from++
 	}
 	for i := range k.steps {
-		k.steps[i].half = c.known.hash(&k.steps[i].to)
+		k.steps[i].half = c.known.hash.half(&k.steps[i].to)
 	}
 }

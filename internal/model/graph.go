@@ -68,7 +68,7 @@ func (g *Graph[S, A]) State(id int) S { return *g.known.at(uint32(id)) }
 
 // ID returns a state's number, false for a state that was not found.
 func (g *Graph[S, A]) ID(s S) (int, bool) {
-	id, _, known := g.known.find(&s, g.known.hash(&s))
+	id, _, known := g.known.find(&s, g.known.hash.half(&s))
 	return int(id), known
 }
 

@@ -85,7 +85,7 @@ type search[S, A comparable] struct {
 // run expands level after level until there are no states left, or until it must
 // stop.
 func (b *search[S, A]) run(ctx context.Context) error {
-	b.number(&step[S]{to: b.model.Initial, half: b.known.hash(&b.model.Initial)}) // state 0, its own parent
+	b.number(&step[S]{to: b.model.Initial, half: b.known.hash.half(&b.model.Initial)}) // state 0, its own parent
 	b.crew = muster(&b.model, b.known, b.opts.Parallel)
 	defer b.crew.dismiss()
 	for depth := 0; b.expanded < b.known.count; depth++ {

@@ -1,7 +1,5 @@
 package model
 
-import "hash/maphash"
-
 // pieceBits: states lie in pieces of this many bits, so that growing never copies
 // them.
 const pieceBits = 12
@@ -14,10 +12,10 @@ const pieceBits = 12
 // an empty slot. The place of a slot is taken from the top of that same half, so
 // growing needs no state again and visits both tables in order.
 type set[S comparable] struct {
-	seed  maphash.Seed
+	hash  hasher[S]
 	slots []uint64
 	shift uint // 32 minus the bits of len(slots)
-	limit int  // states that the slots may hold before they double
+	limit int  // states that the slots may hold before they grow
 	count int
 	piece [][]node[S]
 }
@@ -28,11 +26,15 @@ type node[S comparable] struct {
 	parent uint32
 }
 
-// firstBits is the size of an empty table.
-const firstBits = 10
+// An empty table has firstBits. It grows fourfold while it has less than smallBits: its
+// memory is little then, and moving slots much of a short search.
+const (
+	firstBits = 10
+	smallBits = 16
+)
 
 func newSet[S comparable]() *set[S] {
-	t := &set[S]{seed: maphash.MakeSeed()}
+	t := &set[S]{hash: newHasher[S]()}
 	t.resize(firstBits)
 	return t
 }
@@ -52,9 +54,6 @@ func (t *set[S]) run(first, end uint32) []node[S] {
 	from := first & (1<<pieceBits - 1)
 	return piece[from:min(int(from+end-first), len(piece))]
 }
-
-// hash returns the half of a state's hash that the table works with.
-func (t *set[S]) hash(s *S) uint32 { return uint32(maphash.Comparable(t.seed, *s) >> 32) }
 
 // first returns the slot where a search for that half begins.
 func (t *set[S]) first(half uint32) uint64 { return t.slots[half>>t.shift] }
@@ -83,9 +82,17 @@ func (t *set[S]) add(s *S, parent, half, slot uint32) uint32 {
 	n.state, n.parent = *s, parent
 	t.slots[slot] = uint64(half)<<32 | uint64(id+1)
 	if t.count++; t.count > t.limit {
-		t.resize(32 - t.shift + 1)
+		t.grow()
 	}
 	return id
+}
+
+func (t *set[S]) grow() {
+	bits := 32 - t.shift
+	if bits < smallBits {
+		bits++
+	}
+	t.resize(bits + 1)
 }
 
 // resize moves every slot into a table of 1<<bits.
