@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules vuln migrate images compose test-containers clean need-go
+.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules helm vuln migrate images compose test-containers clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -22,6 +22,7 @@ GOFUMPT := .cache/tools/gofumpt@v0.12.0/gofumpt
 GOIMPORTS := .cache/tools/goimports@v0.52.0/goimports
 GOLANGCI := .cache/tools/golangci-lint@v2.15.0/golangci-lint
 GOVULNCHECK := .cache/tools/govulncheck@v1.9.0/govulncheck
+HELM := .cache/tools/helm@v3.20.2/helm
 
 # GOFILES is every Go file of this checkout.
 GOFILES = find . -name '*.go' -not -path './.cache/*' -not -path './bin/*'
@@ -66,6 +67,8 @@ model-peers: need-go ## the ledger's model searched by the checker, by SPIN and 
 rules: need-go ## the alert rules with their cases, the boards and the runbook; by promtool where it is found
 	@command -v promtool >/dev/null || echo "promtool is missing (Debian: package prometheus): rules are read, and not evaluated"
 	$(GO) test -count=1 ./deploy
+
+helm: $(HELM) ## the tool that the chart's tests find; minutes, the first time
 
 build: need-go ## the programs, into bin/
 	@mkdir -p bin
@@ -126,3 +129,5 @@ $(GOLANGCI): | need-go
 	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(lastword $(subst @, ,$(@D))))
 $(GOVULNCHECK): | need-go
 	$(call install,golang.org/x/vuln/cmd/govulncheck@$(lastword $(subst @, ,$(@D))))
+$(HELM): | need-go
+	$(call install,helm.sh/helm/v3/cmd/helm@$(lastword $(subst @, ,$(@D))))

@@ -26,9 +26,9 @@ func golden(name string) string { return filepath.Join("testdata", "helm", name+
 // still checked, as they are kept.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	path, err := exec.LookPath("helm")
-	if err != nil {
-		t.Skip("helm is not in PATH (go install helm.sh/helm/v3/cmd/helm@latest): the kept manifests are checked, and not made anew")
+	path := helmPath()
+	if path == "" {
+		t.Skip("helm is neither in PATH nor below .cache/tools (make helm): the kept manifests are checked, and not made anew")
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
@@ -39,6 +39,22 @@ func helm(t *testing.T, args ...string) (string, error) {
 		err = fmt.Errorf("%w: %s", err, errors.String())
 	}
 	return string(out), err
+}
+
+// helmPath is the helm of PATH, or the one that make helm built.
+func helmPath() string {
+	if path, err := exec.LookPath("helm"); err == nil {
+		return path
+	}
+	built, _ := filepath.Glob("../.cache/tools/helm@*/helm") // the pattern is well-formed
+	if len(built) == 0 {
+		return ""
+	}
+	path, err := filepath.Abs(built[len(built)-1])
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 func render(t *testing.T, args ...string) (string, error) {
