@@ -109,6 +109,9 @@ BEGIN
      WHERE c.relnamespace = 'ops'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND c.relowner <> 'rail_owner'::regrole
        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND c.relkind = 'S' AND d.deptype IN ('a', 'i'))
     UNION ALL
+    SELECT format('TYPE ops.%I', c.relname) FROM pg_class c
+     WHERE c.relnamespace = 'ops'::regnamespace AND c.relkind = 'c' AND c.relowner <> 'rail_owner'::regrole
+    UNION ALL
     SELECT format('ROUTINE %s', p.oid::regprocedure) FROM pg_proc p
      WHERE p.pronamespace = 'ops'::regnamespace AND p.proowner <> 'rail_owner'::regrole
   LOOP
@@ -128,7 +131,7 @@ GRANT USAGE ON SCHEMA ops TO rail_app, rail_relay, rail_worker, rail_operator, r
 -- 6. The rights. They are about the newest schema: before it is there, none is given.
 DO $roles$
 BEGIN
-  IF to_regprocedure('ops.purge_matter(uuid, uuid, text, text)') IS NULL THEN
+  IF to_regprocedure('ops.note_exported(smallint, bigint)') IS NULL THEN
     RETURN;
   END IF;
 
@@ -143,6 +146,9 @@ BEGIN
   GRANT SELECT ON ops.matter_frames, ops.current_frames, ops.matter_status TO rail_app;
   GRANT SELECT (firm_id, matter_id, run_status, requested_generation, landed_generation, owed_since) ON ops.matter_frame_jobs TO rail_app;
   GRANT EXECUTE ON FUNCTION ops.session_firm() TO rail_app;
+  -- what a person asks for, once, and who decides it; the fence is asked inside
+  GRANT EXECUTE ON FUNCTION ops.submit_intent(uuid, uuid, uuid, text, bigint, bytea, bigint), ops.find_intent(uuid), ops.matter_authority(uuid),
+    ops.matter_revision(uuid, uuid) TO rail_app, rail_worker;
 
   -- rail_relay: sends facts on and marks them. It cannot make one, nor change one.
   GRANT SELECT (event_id, seq, firm_id, matter_id, event_name, occurred_at, recorded_at, traceparent, tracestate, bucket, published_at),
@@ -164,16 +170,35 @@ BEGIN
   GRANT SELECT, UPDATE (canary_asked_at) ON ops.ledger TO rail_worker;
   GRANT SELECT ON ops.dispatch_pauses, ops.audit_log, ops.retention_counters, ops.outbox_failures TO rail_worker;
   GRANT SELECT, USAGE ON SEQUENCE ops.run_outcome_refusals TO rail_worker;
-  GRANT EXECUTE ON FUNCTION ops.scope_writer_is_rail(smallint), ops.current_timeline(),
+  GRANT EXECUTE ON FUNCTION ops.scope_writer_is_rail(smallint), ops.buckets_elsewhere(), ops.authority_epoch(smallint),
+    ops.fence_check(smallint, bigint), ops.current_timeline(),
     ops.demand(uuid[], uuid[], integer[], smallint[], interval[], interval),
     ops.prune(text, interval, integer), ops.prune_frames(uuid[], uuid[], integer),
     ops.jobs_refuse(text, text), ops.jobs_check_times(ops.matter_frame_jobs), ops.runs_refuse(text, text) TO rail_worker;
+
+  -- The fence's watchdog runs in every daemon; holds, evidence and the canary's notes
+  -- are written by them too. What a closing does is the operator's.
+  GRANT EXECUTE ON FUNCTION ops.abort_overdue(text) TO rail_relay, rail_worker;
+  GRANT EXECUTE ON FUNCTION ops.raise_hold(text, text, jsonb), ops.note_evidence(text, text, text, bigint, bigint, jsonb),
+    ops.note_path(text, text, text, boolean, text), ops.keep_shadow(uuid, uuid, bigint, jsonb, bytea, text, text, text, text, text),
+    ops.fence_retry_after(text) TO rail_worker, rail_operator;
+  GRANT SELECT ON ops.write_fences, ops.writers, ops.writer_paths TO rail_relay, rail_worker;
+  GRANT SELECT ON ops.shadow_frames TO rail_worker;
 
   -- rail_operator: changes through functions only, each of which writes its audit row.
   GRANT EXECUTE ON FUNCTION ops.operator_demand(uuid[], uuid[], smallint, text, text), ops.park_matter(uuid, uuid, text, text, text),
     ops.unpark_matter(uuid, uuid, text, text), ops.pause_dispatch(uuid, text, text), ops.resume_dispatch(uuid, text, text),
     ops.redecide(text, timestamptz, uuid, text, text), ops.set_publishing(text, text, text), ops.bump_epoch(timestamptz, text, text),
     ops.replay_parked(uuid[], text, text), ops.purge_matter(uuid, uuid, text, text), ops.audit(text, text, text, text, jsonb) TO rail_operator;
+  GRANT EXECUTE ON FUNCTION ops.register_writer(text, text, text[], text, text, text, text), ops.configure_fences(text[], text, text, text),
+    ops.fence_guarding(regclass, name, text, text, name, name, text, text), ops.guard_table(regclass, name, text, text, name, name, text, text),
+    ops.fence_unguarding(regclass, text, text), ops.unguard_table(regclass, text, text),
+    ops.plan_change(uuid, text, text, uuid, jsonb, jsonb, text, text), ops.shadow_change(uuid, jsonb, text, text),
+    ops.close_scope(uuid, text, text), ops.drain_scope(uuid), ops.seal_scope(uuid), ops.report_change(uuid, bigint, bytea, jsonb, interval),
+    ops.advance_scope(uuid, text, text), ops.abort_change(uuid, text, text), ops.abort_overdue(text), ops.complete_change(uuid, text, text),
+    ops.retire_change(uuid, text, text), ops.retire_writer(text, text, text), ops.writer_rights(text), ops.remove_authority(text, text),
+    ops.close_restored(text, text), ops.open_restored(text, text, bigint, text, text), ops.release_hold(bigint, text, text, text),
+    ops.watch_path(text, text, text), ops.fence_final_sequence(text, text), ops.fence_blockers(text) TO rail_operator;
 
   -- rail_readonly: everything but content, which is frames, what a builder answered
   -- instead of one, and the attributes of facts.
@@ -182,14 +207,19 @@ BEGIN
   GRANT SELECT (firm_id, matter_id, generation, digest, schema_version, builder_version, authority_epoch, run_id, source, source_sequence, built_at)
     ON ops.matter_frames TO rail_readonly;
   GRANT SELECT (run_id, firm_id, matter_id, generation, attempt, retry_of, worker, builder, started_at, finished_at, outcome, error_kind,
-      error_text, error_sha256, demands, model_calls, tokens, cost_usd, traceparent, late_write_at)
+      error_text, error_sha256, demands, model_calls, tokens, cost_usd, traceparent, late_write_at, authority_epoch)
     ON ops.matter_frame_runs TO rail_readonly;
   GRANT SELECT ON ops.matter_frame_jobs, ops.matter_status, ops.dispatch_pauses, ops.ledger, ops.audit_log, ops.retention_counters,
     ops.outbox_undecided, ops.trigger_receipts, ops.outbox_relays, ops.outbox_bucket_leases, ops.outbox_failures,
     ops.schema_checksums TO rail_readonly;
+  GRANT SELECT ON ops.write_fences, ops.writers, ops.writer_paths, ops.write_fence_changes, ops.write_fence_reports, ops.write_fence_guards,
+    ops.write_fence_holds, ops.write_intents, ops.compatibility_log, ops.fence_evidence TO rail_readonly;
+  GRANT SELECT (firm_id, matter_id, source_sequence, bucket, digest, schema_version, builder_version, built_at, difference, rule, compared_at)
+    ON ops.shadow_frames TO rail_readonly;
   GRANT SELECT ON SEQUENCE ops.run_outcome_refusals TO rail_readonly;
-  GRANT EXECUTE ON FUNCTION ops.matter_bucket(uuid), ops.scope_writer_is_rail(smallint), ops.current_timeline(),
-    ops.frame_bytes(uuid, uuid, bigint) TO rail_readonly;
+  GRANT EXECUTE ON FUNCTION ops.matter_bucket(uuid), ops.scope_writer_is_rail(smallint), ops.buckets_elsewhere(), ops.current_timeline(),
+    ops.frame_bytes(uuid, uuid, bigint), ops.matter_authority(uuid), ops.matter_revision(uuid, uuid), ops.find_intent(uuid), ops.fence_scope(smallint) TO rail_readonly;
+  GRANT EXECUTE ON FUNCTION ops.fence_scope(smallint) TO rail_worker, rail_relay;
 END $roles$;
 
 -- 7. Row-level security: who is not named sees no row, whatever it is granted. The
@@ -205,7 +235,7 @@ BEGIN
       ('matter_frame_jobs', 'one_firm', 'SELECT TO rail_app USING (firm_id = (SELECT ops.session_firm()))'),
       ('matter_frame_jobs', 'every_firm', 'SELECT TO rail_readonly USING (true)'),
       ('matter_frame_jobs', 'work', 'ALL TO rail_worker USING (true) WITH CHECK (true)')) AS v (tab, name, words)
-   WHERE to_regprocedure('ops.purge_matter(uuid, uuid, text, text)') IS NOT NULL
+   WHERE to_regprocedure('ops.note_exported(smallint, bigint)') IS NOT NULL
   LOOP
     IF NOT (SELECT relrowsecurity FROM pg_class WHERE oid = p.rel) THEN
       EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', p.rel);

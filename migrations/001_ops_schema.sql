@@ -21,10 +21,25 @@ BEGIN
   RETURN firm::uuid;
 END $$;
 
--- True until a write fence exists: the claim asks it, so that the ledger need not
--- know who else may write.
+-- What the ledger asks of a write fence, and its answers while there is none: the rail
+-- writes everywhere. The claim asks once a statement which buckets are not the rail's,
+-- or are closed, and writes the epoch of the bucket to the row; the landing asks
+-- whether that epoch may still write. So the ledger need not know who else may.
+CREATE FUNCTION ops.buckets_elsewhere() RETURNS smallint[]
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN '{}'::smallint[];
+
 CREATE FUNCTION ops.scope_writer_is_rail(bucket smallint) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
+RETURN bucket <> ALL (ops.buckets_elsewhere());
+
+-- Null where the bucket has no fence.
+CREATE FUNCTION ops.authority_epoch(bucket smallint) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN NULL::bigint;
+
+CREATE FUNCTION ops.fence_check(bucket smallint, epoch bigint) RETURNS boolean
+LANGUAGE sql VOLATILE PARALLEL SAFE
 RETURN true;
 
 -- The timeline of the server that answers. pg_control_checkpoint() lags behind a

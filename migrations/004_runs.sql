@@ -24,6 +24,7 @@ CREATE TABLE ops.matter_frame_runs (
   cost_usd numeric,
   traceparent text,
   late_write_at timestamptz,
+  authority_epoch bigint NOT NULL DEFAULT 1,
   CONSTRAINT runs_one_a_generation UNIQUE (firm_id, matter_id, generation),
   CONSTRAINT runs_finished_unless_running CHECK ((outcome = 'running') = (finished_at IS NULL)),
   CONSTRAINT runs_late_write_is_refused CHECK (late_write_at IS NULL OR outcome NOT IN ('running', 'landed'))

@@ -21,6 +21,9 @@ import (
 // run ids: the claimant makes them, so that it can ask for them when the answer is
 // lost), and those of Reach.Args.
 //
+// What another writer has authority over, or what is closed for a crossing, is not
+// claimed: the fence is asked once a statement, and its epoch is written to the row.
+//
 // Order: the firm with the fewest running builds, ties to the firm whose last
 // claim is oldest; inside a firm by priority, then queued_at.
 func ClaimCTE(lastClaim, highest string) string {
@@ -44,15 +47,17 @@ func ClaimCTE(lastClaim, highest string) string {
 // firm and priority it is where the scan begins, and so is that on claimed_at of the
 // running. The older rows that a reach names are looked up by key, once.
 const claimCTE = `
-WITH RECURSIVE older AS MATERIALIZED (
+WITH RECURSIVE fence AS MATERIALIZED (
+  SELECT ops.buckets_elsewhere() AS away
+), older AS MATERIALIZED (
   SELECT q.* FROM unnest(@older_firms::uuid[], @older_matters::uuid[]) AS o (firm_id, matter_id)
    CROSS JOIN LATERAL (
-    SELECT j.firm_id, j.matter_id, j.priority, j.queued_at, j.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(j.bucket) AS ready
+    SELECT j.ctid AS version, j.firm_id, j.matter_id, j.priority, j.queued_at, j.not_before <= clock_timestamp() AND j.bucket <> ALL ((SELECT away FROM fence)::smallint[]) AS ready
       FROM ops.matter_frame_jobs j
      WHERE j.firm_id = o.firm_id AND j.matter_id = o.matter_id AND j.run_status || '' = 'queued' AND j.queued_at < @queued_since::timestamptz
      LIMIT 1) q
 ), firms AS (
-  (SELECT q.firm_id, q.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(q.bucket) AS ready
+  (SELECT q.firm_id, q.not_before <= clock_timestamp() AND q.bucket <> ALL ((SELECT away FROM fence)::smallint[]) AS ready
      FROM ops.matter_frame_jobs q
     WHERE q.run_status = 'queued' AND q.firm_id >= coalesce(@only::uuid, '00000000-0000-0000-0000-000000000000')
       AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
@@ -60,7 +65,7 @@ WITH RECURSIVE older AS MATERIALIZED (
   UNION ALL
   SELECT n.firm_id, n.ready
     FROM firms f CROSS JOIN LATERAL (
-      SELECT q.firm_id, q.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(q.bucket) AS ready
+      SELECT q.firm_id, q.not_before <= clock_timestamp() AND q.bucket <> ALL ((SELECT away FROM fence)::smallint[]) AS ready
         FROM ops.matter_frame_jobs q
        WHERE q.run_status = 'queued' AND q.firm_id > f.firm_id
          AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
@@ -89,34 +94,34 @@ WITH RECURSIVE older AS MATERIALIZED (
             WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id AND q.priority = p.priority
               AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
             ORDER BY q.queued_at LIMIT @scan::bigint) s
-          WHERE s.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(s.bucket)))
+          WHERE s.not_before <= clock_timestamp() AND s.bucket <> ALL ((SELECT away FROM fence)::smallint[])))
 ), first_firms AS (
   SELECT f.firm_id, f.running, {last_claim} AS last_claim
     FROM placed f WHERE f.place <= 4 * @slots::bigint + 4
    ORDER BY f.running, last_claim NULLS FIRST, f.firm_id
    LIMIT 4 * @slots::bigint + 4
 ), ready AS (
-  SELECT c.firm_id, r.matter_id, c.running + r.nth AS rank, c.last_claim, r.priority, r.queued_at
+  SELECT c.firm_id, r.version, c.running + r.nth AS rank, c.last_claim, r.priority, r.queued_at
     FROM first_firms c CROSS JOIN LATERAL (
-      SELECT s.matter_id, s.priority, s.queued_at, row_number() OVER (ORDER BY s.priority, s.queued_at) AS nth FROM (
+      SELECT s.version, s.priority, s.queued_at, row_number() OVER (ORDER BY s.priority, s.queued_at) AS nth FROM (
         SELECT s.* FROM generate_series(0, 2) AS p (priority) CROSS JOIN LATERAL (
-          SELECT h.matter_id, h.priority, h.queued_at FROM (
-            SELECT q.matter_id, q.priority, q.queued_at, q.not_before, q.bucket FROM ops.matter_frame_jobs q
+          SELECT h.version, h.priority, h.queued_at FROM (
+            SELECT q.ctid AS version, q.priority, q.queued_at, q.not_before, q.bucket FROM ops.matter_frame_jobs q
              WHERE q.run_status = 'queued' AND q.firm_id = c.firm_id AND q.priority = p.priority
                AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
              ORDER BY q.queued_at LIMIT @scan::bigint) h
-           WHERE h.not_before <= clock_timestamp() AND ops.scope_writer_is_rail(h.bucket)
+           WHERE h.not_before <= clock_timestamp() AND h.bucket <> ALL ((SELECT away FROM fence)::smallint[])
            ORDER BY h.queued_at LIMIT @slots::bigint + 16) s
         UNION ALL
-        SELECT o.matter_id, o.priority, o.queued_at FROM older o WHERE o.firm_id = c.firm_id AND o.ready) s
+        SELECT o.version, o.priority, o.queued_at FROM older o WHERE o.firm_id = c.firm_id AND o.ready) s
        ORDER BY s.priority, s.queued_at LIMIT @slots::bigint + 16) r
    WHERE @per_firm::bigint = 0 OR c.running + r.nth <= @per_firm
 ), picked AS (
-  SELECT j.firm_id, j.matter_id, j.requested_generation
+  SELECT r.version, j.firm_id, j.matter_id, j.requested_generation
     FROM (SELECT * FROM ready ORDER BY rank, last_claim NULLS FIRST, firm_id, priority, queued_at) r
    CROSS JOIN LATERAL (
       SELECT j.firm_id, j.matter_id, j.requested_generation FROM ops.matter_frame_jobs j
-       WHERE j.firm_id = r.firm_id AND j.matter_id = r.matter_id AND j.not_before <= clock_timestamp()
+       WHERE j.ctid = r.version AND j.not_before <= clock_timestamp()
          -- not in the words of the queue's index, which would be read from its start
          AND j.run_status || '' = 'queued'
        LIMIT 1 FOR UPDATE SKIP LOCKED) j
@@ -126,15 +131,15 @@ WITH RECURSIVE older AS MATERIALIZED (
   UPDATE ops.matter_frame_jobs j
      SET run_status = 'running', requested_generation = n.generation, claimed_generation = n.generation,
          run_id = (@runs::uuid[])[n.i], claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
-         attempts = j.attempts + 1
+         attempts = j.attempts + 1, authority_epoch = greatest(j.authority_epoch, ops.authority_epoch(j.bucket))
     -- a rewound row restarts above its runs, and so never poisons its batch
-    FROM (SELECT p.i, p.firm_id, p.matter_id, greatest(p.requested_generation, coalesce({highest}, 0)) + 1 AS generation
-            FROM (SELECT array_agg(firm_id) AS firms, array_agg(matter_id) AS matters, array_agg(requested_generation) AS requested
-                    FROM picked) a,
-                 unnest(a.firms, a.matters, a.requested) WITH ORDINALITY AS p (firm_id, matter_id, requested_generation, i)) n
-   WHERE j.firm_id = n.firm_id AND j.matter_id = n.matter_id
+    FROM (SELECT p.i, p.version, greatest(p.requested_generation, coalesce({highest}, 0)) + 1 AS generation
+            FROM (SELECT array_agg(version) AS versions, array_agg(firm_id) AS firms, array_agg(matter_id) AS matters,
+                         array_agg(requested_generation) AS requested FROM picked) a,
+                 unnest(a.versions, a.firms, a.matters, a.requested) WITH ORDINALITY AS p (version, firm_id, matter_id, requested_generation, i)) n
+   WHERE j.ctid = n.version
   RETURNING j.firm_id, j.matter_id, j.claimed_generation AS generation, j.run_id, j.attempts, j.demands_owed,
-            j.landed_generation, j.owed_since, j.priority
+            j.landed_generation, j.owed_since, j.priority, j.authority_epoch
 )`
 
 // DispatchLockSQL serialises claims while a limit is set: counting what runs and
@@ -156,8 +161,9 @@ const claimKeyCTE = `
 WITH claimed AS (
   INSERT INTO ops.matter_frame_jobs AS j
     (firm_id, matter_id, run_status, requested_generation, claimed_generation, run_id, claimed_at, lease_expires_at,
-     attempts, owed_since, priority)
-  SELECT @firm::uuid, @matter::uuid, 'running', 1, 1, (@runs::uuid[])[1], t.now, t.now + @lease::interval, 1, t.now, @priority::smallint
+     attempts, owed_since, priority, authority_epoch)
+  SELECT @firm::uuid, @matter::uuid, 'running', 1, 1, (@runs::uuid[])[1], t.now, t.now + @lease::interval, 1, t.now, @priority::smallint,
+         coalesce(ops.authority_epoch(ops.matter_bucket(@matter::uuid)), 1)
     FROM (SELECT clock_timestamp() AS now) t
    WHERE NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL OR p.firm_id = @firm::uuid)
      AND ops.scope_writer_is_rail(ops.matter_bucket(@matter::uuid))
@@ -166,12 +172,12 @@ WITH claimed AS (
     requested_generation = greatest(j.requested_generation, coalesce({highest}, 0)) + 1,
     claimed_generation = greatest(j.requested_generation, coalesce({highest}, 0)) + 1,
     run_id = (@runs::uuid[])[1], claimed_at = clock_timestamp(), lease_expires_at = clock_timestamp() + @lease::interval,
-    attempts = j.attempts + 1, owed_since = coalesce(j.owed_since, clock_timestamp()),
+    attempts = j.attempts + 1, authority_epoch = greatest(j.authority_epoch, EXCLUDED.authority_epoch), owed_since = coalesce(j.owed_since, clock_timestamp()),
     priority = least(EXCLUDED.priority, j.priority, j.rebuild_priority),
     rebuild_needed = false, rebuild_since = NULL, rebuild_priority = NULL
   WHERE j.run_status IN ('idle', 'queued') OR (j.run_status = 'running' AND j.lease_expires_at <= clock_timestamp())
   RETURNING j.firm_id, j.matter_id, j.claimed_generation AS generation, j.run_id, j.attempts, j.demands_owed,
-            j.landed_generation, j.owed_since, j.priority
+            j.landed_generation, j.owed_since, j.priority, j.authority_epoch
 )`
 
 // nextDueSQL looks at the heads of the queue only: it sets a timer, and a timer

@@ -14,11 +14,24 @@ WITH held AS (
      FOR UPDATE
 )`
 
+// admittedCTE is heldCTE for a landing: the epoch that the claim was made under must
+// still be allowed to write. The database judges that again at the commit.
+const admittedCTE = `
+WITH admitted AS MATERIALIZED (
+  SELECT ops.fence_check(j.bucket, j.authority_epoch) AS yes FROM ops.matter_frame_jobs j
+   WHERE j.firm_id = @firm::uuid AND j.matter_id = @matter::uuid AND j.run_id = @run::uuid
+), held AS (
+  SELECT j.* FROM ops.matter_frame_jobs j
+   WHERE (SELECT yes FROM admitted) AND j.firm_id = @firm::uuid AND j.matter_id = @matter::uuid
+     AND j.run_status = 'running' AND j.claimed_generation = @generation::bigint AND j.run_id = @run::uuid
+     FOR UPDATE
+)`
+
 // LandCTE ends in "landed" (firm_id, matter_id, generation, run_id,
 // authority_epoch, owed_since, run_status): the flag is cleared and the follow-up
 // queued in this very statement, so no demand can fall between. More argument:
 // @quiet, the settle time of the follow-up.
-const LandCTE = heldCTE + `, landed AS (
+const LandCTE = admittedCTE + `, landed AS (
   UPDATE ops.matter_frame_jobs j
      SET landed_generation = h.claimed_generation,
          run_status = CASE WHEN h.rebuild_needed THEN 'queued' ELSE 'idle' END,

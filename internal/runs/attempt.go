@@ -19,6 +19,8 @@ import (
 // lapses, or the grace of a stop is over; its cause says which.
 func (r *Runner) attempt(ctx, work context.Context, c Claimed) {
 	a := &attempt{r: r, c: c, work: work, started: time.Now()}
+	ctx, ended := a.traced(ctx)
+	defer ended()
 	r.opts.Log.InfoContext(ctx, "run started", append(keyAttrs(c.Claim), slog.Int("attempt", c.Attempt), slog.Int64("demands", c.Demands))...)
 	frame, usage, err := a.build(ctx)
 	a.usage = usage
@@ -56,9 +58,8 @@ func (a *attempt) build(ctx context.Context) (Frame, Usage, error) {
 		b = canaryBuilder{}
 	}
 	deadline, _ := build.Deadline()
-	frame, usage, err := safely(b).Build(build, Request{
+	frame, usage, err := a.buildTraced(build, b, Request{
 		Key: a.c.Key, Token: a.c.Token, Attempt: a.c.Attempt, RetryOf: a.c.RetryOf, Deadline: deadline,
-		TraceParent: a.c.Token.TraceParent(),
 	})
 	if err != nil && build.Err() != nil {
 		// why the context ended says more than how the builder took it
@@ -81,10 +82,12 @@ func (a *attempt) land(ctx context.Context, f Frame, u Usage) error {
 	}
 	ctx, cancel := untilTokenLost(ctx, a.work)
 	defer cancel()
+	ctx, landed := a.r.opts.Tracer.Begin(ctx, rail.Span{Name: "land"})
 	out, err := LandSettled(ctx, a.r.db, Landing{
 		Claim: a.c.Claim, Frame: f, Digest: checked.Digest, Usage: u, Quiet: a.r.opts.Quiet,
 		Failed: func(try int, err error) { a.notYet(ctx, try, err) },
 	}, pauseBetweenTries)
+	landed(pg.Text(err, 300))
 	if err != nil {
 		return err
 	}
@@ -155,7 +158,11 @@ func (a *attempt) end(ctx context.Context, err error) {
 	var refused error
 	switch {
 	case errors.Is(err, ErrFenced):
-		a.refused(clean, "land")
+		// of a token that is live all the same only authority over the matter has moved:
+		// the claim goes back, and whoever writes now may take it
+		if a.release(clean, Failure{Kind: "authority", Text: "authority over the matter has moved; no attempt is charged"}, 0) != nil {
+			a.refused(clean, "land")
+		}
 		return
 	case errors.Is(err, errTokenLost):
 		// noticed in time: nothing was written late
@@ -253,7 +260,7 @@ func failureOf(err error) (Failure, BuildClass) {
 		return Failure{Kind: KindInvalidFrame, Text: pg.Text(err, 300), Permanent: true}, Permanent
 	}
 	class := Transient
-	if pg.Class(err) == "42" {
+	if pg.Class(err) == "42" || pg.SQLState(err) == "RF403" {
 		// no right to write, or another schema than ours: nobody's matter is at fault
 		class = Unavailable
 	}

@@ -34,12 +34,12 @@ func highestOf(alias string) string {
 // is no instant at which a claim has no run.
 func openCTE() string {
 	return `, opened AS (
-  INSERT INTO ops.matter_frame_runs (run_id, firm_id, matter_id, generation, attempt, retry_of, worker, builder, demands, traceparent)
+  INSERT INTO ops.matter_frame_runs (run_id, firm_id, matter_id, generation, attempt, retry_of, worker, builder, demands, authority_epoch, traceparent)
   SELECT c.run_id, c.firm_id, c.matter_id, c.generation, c.attempts,
          (SELECT r.run_id FROM ops.matter_frame_runs r
            WHERE r.firm_id = c.firm_id AND r.matter_id = c.matter_id AND r.generation > c.landed_generation
            ORDER BY r.generation DESC LIMIT 1),
-         @worker::text, CASE WHEN c.firm_id = @canary::uuid THEN 'canary' ELSE @builder::text END, c.demands_owed,
+         @worker::text, CASE WHEN c.firm_id = @canary::uuid THEN 'canary' ELSE @builder::text END, c.demands_owed, c.authority_epoch,
          ` + rail.RunTraceSQL("c.run_id") + `
     FROM claimed c
   RETURNING run_id, firm_id, matter_id, generation, attempt, retry_of, demands

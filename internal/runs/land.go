@@ -57,7 +57,7 @@ func LandSQL() string { return landSQL(frames.InsertCTE) }
 func LandArrivedSQL() string { return landSQL(frames.InsertArrivedCTE) }
 
 func landSQL(framed string) string {
-	return jobs.LandCTE + framed + closedAsLanded + outbox.AppendFromCTE("told", "landed", "true", rail.RunTraceSQL("s.run_id")) + landedAnswer
+	return jobs.LandCTE + framed + closedAsLanded + outbox.AppendFromCTE("told", "landed", "true", "@trace::text") + landedAnswer
 }
 
 // constant: the texts, put together and taken apart once
@@ -77,10 +77,15 @@ func Land(ctx context.Context, db DB, l Landing) (Landed, error) {
 	if len(l.Frame.JSON) > copyAbove {
 		return landLarge(ctx, db, l)
 	}
-	args := l.args()
+	args := l.args(ctx)
 	args["frame"] = l.Frame.JSON
 	return scanLanded(db.QueryRow(ctx, landStatement.SQL(), landStatement.With(args)), l)
 }
+
+// refusedAtCommit tells the commit's own judgement (SQLSTATE class RF): authority over
+// the matter moved while the landing was under way. That this role may not land at all
+// is not that.
+func refusedAtCommit(err error) bool { return pg.Class(err) == "RF" && pg.SQLState(err) != "RF403" }
 
 // DB is a pool or a connection: something that can also start a transaction.
 type DB interface {
@@ -88,11 +93,11 @@ type DB interface {
 	pg.Beginner
 }
 
-func (l Landing) args() pgx.NamedArgs {
+func (l Landing) args(ctx context.Context) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"firm": l.Key.Firm, "matter": l.Key.Matter, "generation": l.Token.Generation, "run": l.Token.Run,
 		"quiet": l.Quiet, "model_calls": l.Usage.ModelCalls, "tokens": l.Usage.Tokens, "cost_usd": decimal(l.Usage.CostUSD),
-		"fact":   string(rail.BriefLanded),
+		"fact": string(rail.BriefLanded), "trace": factTrace(ctx, l.Token),
 		"digest": l.Digest[:], "schema_version": l.Frame.SchemaVersion, "builder_version": l.Frame.BuilderVersion,
 	}
 }
@@ -102,6 +107,8 @@ func scanLanded(row pgx.Row, l Landing) (out Landed, err error) {
 	switch err := row.Scan(&status, &out.Owed); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Landed{}, ErrFenced
+	case refusedAtCommit(err):
+		return Landed{}, fmt.Errorf("%w: %w", ErrFenced, err)
 	case err != nil:
 		return Landed{}, fmt.Errorf("runs.Land(%s, %s): %w", l.Key, l.Token, err)
 	}
@@ -117,7 +124,7 @@ func landLarge(ctx context.Context, db DB, l Landing) (out Landed, err error) {
 		if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = '10s'`); err != nil {
 			return fmt.Errorf("runs.Land(%s, %s): %w", l.Key, l.Token, err)
 		}
-		args := l.args()
+		args := l.args(ctx)
 		arrival := rail.NewUUID() // another at each try: an earlier one may still be on its way
 		args["arrival"] = arrival
 		if err := frames.CopyIn(ctx, tx, arrival, l.Frame.JSON); err != nil {
@@ -126,6 +133,9 @@ func landLarge(ctx context.Context, db DB, l Landing) (out Landed, err error) {
 		out, err = scanLanded(tx.QueryRow(ctx, landArrivedStatement.SQL(), landArrivedStatement.With(args)), l)
 		return err
 	})
+	if refusedAtCommit(err) {
+		err = fmt.Errorf("%w: %w", ErrFenced, err)
+	}
 	if err != nil {
 		return Landed{}, err
 	}
