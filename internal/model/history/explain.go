@@ -93,9 +93,10 @@ func (m *matter) closes(outcome string, frames int) func(*step) error {
 			return fmt.Errorf("it closes one run and brings %d frames", frames)
 		}
 		was, run := s.runs[0].Old, s.runs[0].New
-		known := m.runs[run.ID]
-		if known == nil || *known != *was || was.Outcome != "running" || run.Outcome != outcome {
-			return fmt.Errorf("a run that was %s is closed as %s", known, outcome)
+		known, closed := m.runs[run.ID], *was
+		closed.Outcome = outcome
+		if known == nil || *known != *was || was.Outcome != "running" || *run != closed {
+			return fmt.Errorf("a run that was %s is closed as %s, and becomes %s", known, outcome, run)
 		}
 		if run.ID != m.job.Run || run.Generation != m.job.Claimed {
 			return fmt.Errorf("it is by run %s, and the row served run %s", short(run.ID), short(m.job.Run))

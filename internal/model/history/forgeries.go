@@ -55,6 +55,7 @@ func Forgeries() []Forgery {
 				}
 			}
 		}},
+		{Name: "a run that ends as another attempt", find: landing, lie: func(w *forger) { w.run.Attempt++ }},
 		{Name: "a sweep that leaves the run open", find: swept, lie: func(w *forger) { w.run.Outcome = "running" }},
 		{Name: "a failure that is told as a release", find: failed, lie: func(w *forger) { w.run.Outcome = "released" }},
 		{Name: "a failure that is not charged", find: failed, lie: func(w *forger) { w.job.Attempts-- }},
