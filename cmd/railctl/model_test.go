@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -201,7 +199,7 @@ func TestModelWrongUse(t *testing.T) {
 	for want, line := range map[string]string{
 		"--model is needed":                "trace",
 		`no model "x": there are router`:   "check --model x",
-		"99 workers: give 1 to 6":          "check --model router --workers 99",
+		"99 workers: give 1 to 8":          "check --model router --workers 99",
 		"--workers 0: give 1 or more":      "check --model router --workers 0",
 		"--faults -1: give 0 or more":      "check --model router --faults -1",
 		"--max-states -4: give 1 or more":  "check --model router --max-states -4",
@@ -287,31 +285,13 @@ func (s *signalling) Write(p []byte) (int, error) {
 
 func TestModelExplore(t *testing.T) {
 	t.Parallel()
-	ctx, stop := context.WithCancel(t.Context())
-	out, in := io.Pipe()
-	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, []string{"model", "explore", "--open-less"}, nil, nil, in, io.Discard)
-		_ = in.Close() // a pipe's end never fails to close
-	}()
-	lines := bufio.NewScanner(out)
+	lines, stop := serving(t, nil, "model", "explore", "--open-less")
 	if !lines.Scan() {
-		t.Fatalf("no address: exit %d", <-code)
+		stop()
+		t.Fatal("no address")
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, lines.Text()+"?model=router", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := new(http.Client).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "A claims") {
+	if body, err := io.ReadAll(fetch(t, lines.Text()+"?model=router").Body); err != nil || !strings.Contains(string(body), "A claims") {
 		t.Errorf("%v in %s", err, body)
 	}
 	stop()
-	if got := <-code; got != exitOK {
-		t.Errorf("exit %d, want %d", got, exitOK)
-	}
 }

@@ -155,7 +155,7 @@ func TestBadAddressesAreExplained(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
 		"/?model=nothing":                                "no model \"nothing\"",
-		"/?model=router&workers=99":                      "99 workers: give 1 to 6",
+		"/?model=router&workers=99":                      "99 workers: give 1 to 8",
 		"/?model=router&workers=-1":                      "workers=\"-1\": give a whole number from 1",
 		"/?model=router&faults=x":                        "faults=\"x\"",
 		"/?model=router&faults=-1":                       "faults=\"-1\"",

@@ -9,7 +9,7 @@ import (
 
 // maxInvocations is what the arrays hold. A state of an unused invocation stays
 // zero and costs nothing but its bytes.
-const maxInvocations = 6
+const maxInvocations = 8
 
 // maxBudget keeps every counter inside a byte: an epoch, and so an assignment,
 // beyond the first needs a fault.
