@@ -51,6 +51,7 @@ CREATE UNIQUE INDEX fences_of_buckets ON ops.write_fences (bucket) WHERE bucket 
 CREATE TABLE ops.write_fence_changes (
   change_id uuid PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
+  cohort text NOT NULL DEFAULT 'first' CONSTRAINT changes_cohort CHECK (cohort <> '' AND length(cohort) <= 100),
   direction text NOT NULL CONSTRAINT changes_direction CHECK (direction IN ('forward', 'rollback', 'restore')),
   from_writer text NOT NULL REFERENCES ops.writers,
   to_writer text NOT NULL REFERENCES ops.writers,
@@ -295,9 +296,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   names CONSTANT text[] := '{planned,shadowed,closing,drained,sealed,verified,advanced,completed,retired}';
 BEGIN
-  IF (NEW.change_id, NEW.scope, NEW.direction, NEW.from_writer, NEW.to_writer, NEW.from_epoch, NEW.content, NEW.rolls_back, NEW.planned_at,
+  IF (NEW.change_id, NEW.scope, NEW.cohort, NEW.direction, NEW.from_writer, NEW.to_writer, NEW.from_epoch, NEW.content, NEW.rolls_back, NEW.planned_at,
       NEW.grace, NEW.deadline, NEW.rollback_window, NEW.pause_budget)
-     IS DISTINCT FROM (OLD.change_id, OLD.scope, OLD.direction, OLD.from_writer, OLD.to_writer, OLD.from_epoch, OLD.content, OLD.rolls_back, OLD.planned_at,
+     IS DISTINCT FROM (OLD.change_id, OLD.scope, OLD.cohort, OLD.direction, OLD.from_writer, OLD.to_writer, OLD.from_epoch, OLD.content, OLD.rolls_back, OLD.planned_at,
       OLD.grace, OLD.deadline, OLD.rollback_window, OLD.pause_budget) THEN
     PERFORM ops.authority_refuse('changes_content_is_fixed', 'write_fence_changes', 'what a change is about never changes: plan another one');
   END IF;

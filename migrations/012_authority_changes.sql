@@ -158,7 +158,7 @@ BEGIN
 END $$;
 
 -- plan holds what was found: relations, predicted_pause_ms, blocking (reasons why not).
--- options: grace_ms, deadline_ms, window_s, budget_ms.
+-- options: grace_ms, deadline_ms, window_s, budget_ms, cohort.
 CREATE FUNCTION ops.plan_change(change uuid, in_scope text, in_writer text, in_rolls_back uuid, options jsonb, in_plan jsonb, actor text, reason text)
 RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -197,8 +197,8 @@ BEGIN
   IF EXISTS (SELECT 1 FROM ops.write_fence_changes x WHERE x.scope = in_scope AND x.outcome IS NULL) THEN
     PERFORM ops.change_denied('RF409', 'change_one_at_a_time', format('%s has a change under way', in_scope), 'railctl authority doctor ' || in_scope);
   END IF;
-  INSERT INTO ops.write_fence_changes (change_id, scope, direction, from_writer, to_writer, from_epoch, content, rolls_back, grace, deadline, rollback_window, pause_budget, predicted_pause, plan)
-  VALUES (change, in_scope, CASE WHEN in_rolls_back IS NULL THEN 'forward' ELSE 'rollback' END, f.writer, in_writer, f.epoch, of_it, in_rolls_back,
+  INSERT INTO ops.write_fence_changes (change_id, scope, cohort, direction, from_writer, to_writer, from_epoch, content, rolls_back, grace, deadline, rollback_window, pause_budget, predicted_pause, plan)
+  VALUES (change, in_scope, coalesce(options->>'cohort', 'first'), CASE WHEN in_rolls_back IS NULL THEN 'forward' ELSE 'rollback' END, f.writer, in_writer, f.epoch, of_it, in_rolls_back,
     make_interval(secs => coalesce((options->>'grace_ms')::float8, 100) / 1000), make_interval(secs => coalesce((options->>'deadline_ms')::float8, 2000) / 1000),
     make_interval(secs => coalesce((options->>'window_s')::float8, 14 * 86400)), make_interval(secs => coalesce((options->>'budget_ms')::float8, 1000) / 1000), predicted, in_plan)
   RETURNING * INTO c;

@@ -25,6 +25,7 @@ func owners() map[string]string {
 		"internal/authority": {
 			"write_fences", "writers", "write_fence_changes", "write_fence_reports",
 			"write_fence_holds", "write_intents", "shadow_frames", "compatibility_log", "fence_evidence",
+			"write_fence_guards", "writer_paths",
 		},
 		"": {"audit_log", "retention_counters"},
 	}

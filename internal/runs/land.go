@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,7 +86,10 @@ func Land(ctx context.Context, db DB, l Landing) (Landed, error) {
 // refusedAtCommit tells the commit's own judgement (SQLSTATE class RF): authority over
 // the matter moved while the landing was under way. That this role may not land at all
 // is not that.
-func refusedAtCommit(err error) bool { return pg.Class(err) == "RF" && pg.SQLState(err) != "RF403" }
+func refusedAtCommit(err error) bool {
+	state := pg.SQLState(err)
+	return strings.HasPrefix(state, "RF") && state != "RF403"
+}
 
 // DB is a pool or a connection: something that can also start a transaction.
 type DB interface {
