@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,15 +18,17 @@ import (
 	"briefrail/internal/pg"
 	"briefrail/internal/relay"
 	"briefrail/internal/telemetry"
+	"briefrail/internal/telemetry/tracing"
 )
 
 // program is the assembled process: nothing runs yet.
 type program struct {
-	pools daemon.Pools
-	relay *relay.Relay
-	sinks []sink
-	loops *telemetry.Loops
-	admin *telemetry.Server
+	pools   daemon.Pools
+	relay   *relay.Relay
+	sinks   []sink
+	loops   *telemetry.Loops
+	admin   *telemetry.Server
+	tracing *tracing.Tracing // nil for no traces
 }
 
 // sink is a sink that can be looked at before it is used.
@@ -44,6 +47,7 @@ func start(ctx context.Context, d daemon.Program, cfg *config.Config) error {
 		return err
 	}
 	defer p.pools.Close()
+	defer daemon.FlushTraces(ctx, p.tracing)
 	return daemon.Live(ctx, log, p.admin, func(ctx context.Context) error { return p.work(ctx, cfg, log) })
 }
 
@@ -92,6 +96,7 @@ func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*progr
 		return nil, err
 	}
 	if err := p.equip(ctx, cfg, reg, log); err != nil {
+		daemon.FlushTraces(ctx, p.tracing)
 		p.pools.Close()
 		return nil, err
 	}
@@ -104,9 +109,13 @@ func (p *program) equip(ctx context.Context, cfg *config.Config, reg *prometheus
 	if err != nil {
 		return err
 	}
+	name := daemon.ProcessName("", "relay")
+	if p.tracing, err = daemon.Trace(ctx, cfg, version, name, reg, log); err != nil {
+		return err
+	}
 	o := relay.Options{
-		Name: daemon.ProcessName("", "relay"), Lease: r.Lease, Inflight: r.Inflight, Timeout: r.Timeout, MaxIdle: r.MaxIdle,
-		Backoff: outbox.Backoff{First: r.Backoff, Max: r.BackoffMax}, Loops: p.loops, Log: log,
+		Name: name, Lease: r.Lease, Inflight: r.Inflight, Timeout: r.Timeout, MaxIdle: r.MaxIdle,
+		Backoff: outbox.Backoff{First: r.Backoff, Max: r.BackoffMax}, Tracer: p.tracing.Tracer(), Loops: p.loops, Log: log,
 	}
 	if o.Sinks, err = p.open(ctx, cfg, reg); err != nil {
 		return err
@@ -147,7 +156,16 @@ func (p *program) open(ctx context.Context, cfg *config.Config, reg prometheus.R
 			return nil, fmt.Errorf("%w: sink %s: %w", config.ErrInvalid, name, err)
 		}
 		entries, bytes := s.Limits()
-		p.sinks, out = append(p.sinks, s), append(out, relay.Sink{Name: name, Publisher: s, Entries: entries, Bytes: bytes})
+		p.sinks, out = append(p.sinks, s), append(out, relay.Sink{Name: name, Place: placeOf(cfg, name), Publisher: s, Entries: entries, Bytes: bytes})
 	}
 	return out, nil
+}
+
+// placeOf names where a sink sends to: the bus as it is configured, the queue by the
+// last part of its URL.
+func placeOf(cfg *config.Config, sink string) string {
+	if sink == "eventbridge" {
+		return cfg.Relay.EventBus
+	}
+	return path.Base(cfg.Relay.QueueURL)
 }

@@ -10,10 +10,13 @@ import (
 	"briefrail/cmd/internal/daemon"
 	"briefrail/internal/audit"
 	"briefrail/internal/config"
+	"briefrail/internal/jobs"
 	"briefrail/internal/pg"
+	"briefrail/internal/rail"
 	"briefrail/internal/runs"
 	"briefrail/internal/sweep"
 	"briefrail/internal/telemetry"
+	"briefrail/internal/telemetry/tracing"
 	"briefrail/internal/trigger"
 )
 
@@ -25,7 +28,8 @@ type worker struct {
 	runner  *runs.Runner
 	sweeper *sweep.Sweeper
 	auditor *audit.Collector
-	queue   *queueServices // nil with source ledger
+	tracing *tracing.Tracing // nil for no traces
+	queue   *queueServices   // nil with source ledger
 	loops   *telemetry.Loops
 	admin   *telemetry.Server
 }
@@ -40,6 +44,7 @@ func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*worke
 		return nil, err
 	}
 	if err := w.equip(ctx, cfg, reg, log); err != nil {
+		daemon.FlushTraces(ctx, w.tracing)
 		w.pools.Close()
 		return nil, err
 	}
@@ -49,6 +54,9 @@ func assemble(ctx context.Context, cfg *config.Config, log *slog.Logger) (*worke
 func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.Registry, log *slog.Logger) error {
 	var err error
 	if w.loops, err = newLoops(cfg, reg); err != nil {
+		return err
+	}
+	if w.tracing, err = daemon.Trace(ctx, cfg, version, w.name, reg, log); err != nil {
 		return err
 	}
 	if err := w.services(cfg, reg, w.loops, log); err != nil {
@@ -98,7 +106,7 @@ func (w *worker) services(cfg *config.Config, reg prometheus.Registerer, loops *
 		Worker: w.name, Slots: cfg.Worker.Slots, Lease: cfg.Lease.Duration, Renew: cfg.Lease.Renew, Retry: retry,
 		Quiet: cfg.Settle.Quiet, StopGrace: cfg.Worker.StopGrace, BuildTimeout: cfg.Builder.Timeout, BuilderName: cfg.Builder.Kind,
 		MaxFrame: cfg.Builder.MaxFrameBytes, KeepFrames: cfg.Frames.Keep, PerFirm: cfg.Dispatch.PerFirm, Total: cfg.Dispatch.Total,
-		MaxIdle: cfg.Poll.MaxIdle, Loops: loops, Log: log,
+		MaxIdle: cfg.Poll.MaxIdle, Tracer: w.tracing.Tracer(), Origin: w.origin, Loops: loops, Log: log,
 	})
 	rules, err := newRules(cfg)
 	if err != nil {
@@ -106,7 +114,7 @@ func (w *worker) services(cfg *config.Config, reg prometheus.Registerer, loops *
 	}
 	w.trigger = trigger.New(w.pools.Work, reg, trigger.Options{
 		Rules: rules, Grace: cfg.Trigger.Grace, MaxWait: cfg.Settle.MaxWait, MaxIdle: cfg.Poll.MaxIdle, Batch: 500,
-		OpenMatterSQL: cfg.Trigger.OpenMatterSQL, Wake: w.runner.Wake, Loops: loops, Log: log,
+		OpenMatterSQL: cfg.Trigger.OpenMatterSQL, Wake: w.runner.Wake, Tracer: w.tracing.Tracer(), Loops: loops, Log: log,
 	})
 	w.sweeper = sweep.New(w.pools.Work, reg, sweep.Options{
 		Every: cfg.Sweep.Every, Batch: cfg.Sweep.Batch, Retry: retry, Canary: cfg.Canary.Every, Wake: w.runner.Wake, Loops: loops, Log: log,
@@ -115,6 +123,11 @@ func (w *worker) services(cfg *config.Config, reg prometheus.Registerer, loops *
 		},
 	})
 	return nil
+}
+
+// origin is what caused a claim, for its trace.
+func (w *worker) origin(ctx context.Context, c jobs.Claim) ([]rail.TraceContext, int64, error) {
+	return audit.Origin(ctx, w.pools.Work, c)
 }
 
 func newRules(cfg *config.Config) (trigger.Rules, error) {

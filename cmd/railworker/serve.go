@@ -21,6 +21,7 @@ func start(ctx context.Context, p daemon.Program, cfg *config.Config) error {
 		return err
 	}
 	defer w.pools.Close()
+	defer daemon.FlushTraces(ctx, w.tracing)
 	return daemon.Live(ctx, log, w.admin, func(ctx context.Context) error { return w.work(ctx, log) })
 }
 

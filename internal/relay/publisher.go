@@ -17,7 +17,8 @@ type Publisher interface {
 // (also a metric's label, so from a closed set) and the most that one call carries:
 // entries, and bytes as nudge.Size counts them.
 type Sink struct {
-	Name string
+	Name  string
+	Place string // bus or queue, for traces; may be empty
 	Publisher
 	Entries, Bytes int
 }

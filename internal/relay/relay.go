@@ -32,6 +32,7 @@ type Options struct {
 	Backoff   outbox.Backoff // of a fact that was not taken; it is in its row
 	Pauses    outbox.Backoff // of a sink that is not configured as it should be; zero means 5 s to 5 min
 	StopGrace time.Duration  // for writing down and giving back after a stop; zero means 10 s
+	Tracer    rail.Tracer    // nil for no traces
 	Loops     Loops
 	Log       *slog.Logger
 }

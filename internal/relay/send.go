@@ -86,7 +86,9 @@ func (r *Relay) sendTo(ctx context.Context, s *sink, facts []outbox.Pending, o *
 func (r *Relay) call(ctx context.Context, s *sink, nudges []nudge.Nudge) (results []nudge.Result, paused bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Timeout)
 	defer cancel()
+	ctx, end := r.traced(ctx, s, nudges)
 	results, err := s.Publish(ctx, nudges)
+	end(results, err)
 	if err == nil && len(results) != len(nudges) {
 		err = fmt.Errorf("%d results for %d nudges", len(results), len(nudges))
 	}

@@ -61,7 +61,7 @@ const AbandonCTE = `, closed AS (
 
 // FailSQL and ReleaseSQL are the whole transitions, one statement each.
 func FailSQL() string {
-	return jobs.FailCTE + closedAs("failed") + outbox.AppendFromCTE("told", "failed", "s.run_status = 'parked'", rail.RunTraceSQL("s.run_id")) +
+	return jobs.FailCTE + closedAs("failed") + outbox.AppendFromCTE("told", "failed", "s.run_status = 'parked'", "@trace::text") +
 		` SELECT run_status, attempts, not_before FROM failed`
 }
 
@@ -77,7 +77,7 @@ func Fail(ctx context.Context, db pg.DB, c jobs.Claim, f Failure, r Retry) (End,
 	args := endArgs(c, f, "failed")
 	args["permanent"], args["max_attempts"] = f.Permanent, r.MaxAttempts
 	args["backoff"], args["backoff_max"], args["retry_after"] = r.Backoff, r.BackoffMax, min(f.RetryAfter, r.BackoffMax)
-	args["fact"] = string(rail.BriefParked)
+	args["fact"], args["trace"] = string(rail.BriefParked), factTrace(ctx, c.Token)
 	return scanEnd(db.QueryRow(ctx, FailSQL(), args), "runs.Fail", c)
 }
 

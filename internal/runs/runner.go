@@ -36,6 +36,8 @@ type Options struct {
 	PerFirm      int    // 0 for no limit
 	Total        int    // 0 for no limit
 	MaxIdle      time.Duration
+	Tracer       rail.Tracer // nil for no traces
+	Origin       Origin      // of what is traced; may be nil
 	Loops        Loops
 	Log          *slog.Logger
 }

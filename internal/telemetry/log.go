@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"briefrail/internal/rail"
 )
 
 // Longest texts of a log line, in bytes. Error texts quote what others sent, so
@@ -113,7 +115,25 @@ func (g guard) Handle(ctx context.Context, r slog.Record) error {
 		clean.AddAttrs(cleanAttr(a)...)
 		return true
 	})
+	clean.AddAttrs(traceAttrs(ctx, r)...)
 	return g.next.Handle(ctx, clean)
+}
+
+// traceAttrs are trace_id and span_id of the context that a line is logged under, as
+// far as it does not say them itself.
+func traceAttrs(ctx context.Context, r slog.Record) (out []slog.Attr) {
+	parent := strings.Split(rail.TraceOf(ctx).Parent, "-")
+	if len(parent) != 4 {
+		return nil
+	}
+	said := map[string]bool{}
+	r.Attrs(func(a slog.Attr) bool { said[a.Key] = true; return true })
+	for i, key := range []string{"trace_id", "span_id"} {
+		if !said[key] {
+			out = append(out, slog.String(key, parent[i+1]))
+		}
+	}
+	return out
 }
 
 // WithAttrs implements slog.Handler.

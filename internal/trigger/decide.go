@@ -20,6 +20,7 @@ import (
 // and all other facts of the batch wait with it.
 func (t *Trigger) sweep(ctx context.Context, seq int64, limit int) (taken []outbox.Fact, err error) {
 	var all []judged
+	since := time.Now()
 	err = pg.InTx(ctx, t.pool, func(tx pgx.Tx) error {
 		if err := settings(ctx, tx, limit); err != nil {
 			return err
@@ -37,6 +38,7 @@ func (t *Trigger) sweep(ctx context.Context, seq int64, limit int) (taken []outb
 	if err != nil {
 		return taken, err
 	}
+	t.traced(ctx, "decide facts", rail.Inside, since, all)
 	t.metrics.decided(all)
 	t.metrics.swept.Add(float64(len(all)))
 	return taken, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,6 +44,7 @@ func (c *Consumer) decide(ctx context.Context, batch []*record) error {
 	}
 	var found map[rail.UUID]lookup
 	var all []judged
+	since := time.Now()
 	err := pg.InTx(ctx, c.trigger.pool, func(tx pgx.Tx) (err error) {
 		if err := settings(ctx, tx, len(batch)); err != nil {
 			return err
@@ -57,6 +59,7 @@ func (c *Consumer) decide(ctx context.Context, batch []*record) error {
 	if err != nil {
 		return err
 	}
+	c.trigger.traced(ctx, "process nudges", rail.Handles, since, all)
 	c.trigger.metrics.decided(all)
 	for _, j := range all {
 		c.trigger.reach.decided(j.fact.Seq, false)

@@ -31,6 +31,7 @@ type Options struct {
 	Batch         int           // facts a transaction
 	OpenMatterSQL string        // optional predicate over m.firm_id, m.matter_id
 	Wake          func()        // knocks on the dispatcher of this process
+	Tracer        rail.Tracer   // nil for no traces
 	Loops         Loops
 	Log           *slog.Logger
 }
