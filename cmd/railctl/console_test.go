@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"io"
 	"net/http"
 	"os"
@@ -46,40 +44,18 @@ func TestConsoleRefusesWhatWouldLeaveADoorOpen(t *testing.T) {
 func TestConsoleServesUntilItIsStopped(t *testing.T) {
 	r := newRig(t)
 	k := r.one()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	out, in := io.Pipe()
-	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, []string{"console", "--open-less"}, r.env, nil, in, io.Discard)
-		_ = in.Close() // a pipe's end never fails to close
-	}()
-	lines := bufio.NewScanner(out)
+	lines, stop := serving(t, r.env, "console", "--open-less")
 	if !lines.Scan() {
-		t.Fatalf("no address: exit %d", <-code)
-	}
-	get := func(path string) *http.Response {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, lines.Text()+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := new(http.Client).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = resp.Body.Close() })
-		return resp
+		stop()
+		t.Fatal("no address")
 	}
 	for path, want := range map[string]string{"": "demanded, and not built yet", "matter?of=" + k.String(): "a worker with a free slot claims it", "model/?model=router": "A claims"} {
-		if body, err := io.ReadAll(get(path).Body); err != nil || !strings.Contains(string(body), want) {
+		if body, err := io.ReadAll(fetch(t, lines.Text()+path).Body); err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%s: no %q, %v in %s", path, want, err, body)
 		}
 	}
-	if stream := get("live?of="); stream.StatusCode != http.StatusOK {
+	if stream := fetch(t, lines.Text()+"live?of="); stream.StatusCode != http.StatusOK {
 		t.Errorf("status %d", stream.StatusCode)
 	}
 	stop()
-	if got := <-code; got != exitOK {
-		t.Errorf("exit %d, want %d", got, exitOK)
-	}
 }

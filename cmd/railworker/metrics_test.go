@@ -1,33 +1,23 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"briefrail/cmd/internal/daemon"
+	"briefrail/cmd/internal/daemon/daemontest"
 	"briefrail/internal/config"
-	"briefrail/internal/telemetry"
-	"briefrail/internal/telemetry/telemetrytest"
 )
 
 // Rules, boards and people go by docs/METRICS.md.
 func TestMetricsAreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Load(config.Source{Component: config.Worker, Env: []string{
-		"RAIL_DATABASE_URL=postgres://rail@127.0.0.1:1/none", "RAIL_BUILDER_HTTP_URL=http://127.0.0.1:1/", "RAIL_ADMIN_LISTEN=off",
-		"RAIL_TRIGGER_SOURCE=sqs", "RAIL_TRIGGER_QUEUE_URL=http://127.0.0.1:1/000000000000/brief", "RAIL_AWS_REGION=us-east-1",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg := telemetry.NewRegistry(telemetry.Version("test", string(config.Worker)))
-	w := &worker{name: "test"}
-	if w.pools, err = daemon.Open(t.Context(), cfg, "test", reg); err != nil {
-		t.Fatal(err)
-	}
-	defer w.pools.Close()
-	if err := w.equip(t.Context(), cfg, reg, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	telemetrytest.Hold(t, string(config.Worker), reg)
+	daemontest.Metrics(t, config.Worker, []string{
+		"RAIL_BUILDER_HTTP_URL=http://127.0.0.1:1/", "RAIL_TRIGGER_SOURCE=sqs", "RAIL_TRIGGER_QUEUE_URL=http://127.0.0.1:1/000000000000/brief",
+	}, func(ctx context.Context, pools daemon.Pools, cfg *config.Config, reg *prometheus.Registry, log *slog.Logger) error {
+		return (&worker{name: "test", pools: pools}).equip(ctx, cfg, reg, log)
+	})
 }
