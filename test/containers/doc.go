@@ -7,5 +7,6 @@
 // project with a name of its own, with passwords, rules and settings in a temporary folder,
 // and is removed with its networks and volumes, whatever happened; images stay.
 //
-// Without RAIL_TEST_LOAD=full the longer scenes are left out; each says so.
+// On a machine that is slow today, scenes that would make a gate too long are left out and
+// say so; RAIL_TEST_LOAD=full runs all of them, however long it takes.
 package containers

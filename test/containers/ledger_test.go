@@ -72,7 +72,7 @@ func (s *stack) runs(k key) []run {
 func (s *stack) building(k key) run {
 	s.t.Helper()
 	var last run
-	eventually(s.t, 30*time.Second, "it is being built", func() bool {
+	eventually(s.t, patience, "it is being built", func() bool {
 		all := s.runs(k)
 		if len(all) == 0 {
 			return false
@@ -120,7 +120,7 @@ func (s *stack) sound() {
 			- (SELECT count(*) FROM ops.matter_frames) - (SELECT taken FROM ops.retention_counters WHERE what = 'frames'))`,
 	} {
 		var n int
-		if !reached(s.t, 60*time.Second, func() bool {
+		if !reached(s.t, patience, func() bool {
 			var err error
 			n, err = ask[int](s, sql)
 			return err == nil && n == 0

@@ -100,13 +100,13 @@ func (s *stack) fires(alert string) bool {
 func (s *stack) awaitAlert(alert string) {
 	s.t.Helper()
 	asked := time.Now()
-	eventually(s.t, 60*time.Second, alert+" fires", func() bool { return s.fires(alert) })
+	eventually(s.t, patience, alert+" fires", func() bool { return s.fires(alert) })
 	s.t.Logf("%s fires after %.1f s", alert, time.Since(asked).Seconds())
 }
 
 func (s *stack) awaitClear(alert string) {
 	s.t.Helper()
 	asked := time.Now()
-	eventually(s.t, 60*time.Second, alert+" clears", func() bool { return !s.fires(alert) })
+	eventually(s.t, patience, alert+" clears", func() bool { return !s.fires(alert) })
 	s.t.Logf("%s clears after %.1f s", alert, time.Since(asked).Seconds())
 }

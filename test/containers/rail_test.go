@@ -10,6 +10,7 @@ import (
 // The scenes share one stack, as starting one takes longer than most of them. Each leaves
 // it as it was.
 func TestRail(t *testing.T) {
+	t.Parallel()
 	s := start(t, quick())
 	t.Run("story", func(t *testing.T) { story(s.on(t)) })
 	t.Run("scrapes", func(t *testing.T) { scrapes(s.on(t)) })
@@ -17,8 +18,9 @@ func TestRail(t *testing.T) {
 	t.Run("pause", func(t *testing.T) { pausedPastItsLease(s.on(t)) })
 	t.Run("cut off from PostgreSQL", func(t *testing.T) { inTime(t); workerCutOff(s.on(t)) })
 	t.Run("relay cut off from the queue", func(t *testing.T) { inTime(t); relayCutOff(s.on(t)) })
-	t.Run("target absent", func(t *testing.T) { full(t); targetAbsent(s.on(t)) })
-	t.Run("promise broken and parked", func(t *testing.T) { full(t); promiseBroken(s.on(t)) })
+	t.Run("promise broken and parked", func(t *testing.T) { inTime(t); promiseBroken(s.on(t)) })
+	t.Run("target absent", func(t *testing.T) { inTime(t); targetAbsent(s.on(t)) })
+	t.Run("boards", func(t *testing.T) { boards(s.on(t)) })
 }
 
 // One up: documents are uploaded, the matter is stale and says why, and heals. Its
@@ -26,7 +28,7 @@ func TestRail(t *testing.T) {
 func story(s *stack) {
 	k := key{"11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"}
 	for _, shot := range []string{"story-1-upload", "story-2-stale", "story-3-heals", "story-4-current"} {
-		eventually(s.t, 90*time.Second, shot+" has ended", func() bool { return s.state(shot).Status == "exited" })
+		eventually(s.t, patience, shot+" has ended", func() bool { return s.state(shot).Status == "exited" })
 		if code := s.state(shot).ExitCode; code != 0 {
 			s.t.Fatalf("%s ended with %d: %s", shot, code, docker(s.t, "logs", "--tail", "20", s.container(shot)))
 		}
@@ -49,7 +51,7 @@ func story(s *stack) {
 // Prometheus scrapes every daemon under the jobs that the rules name, and evaluates them.
 func scrapes(s *stack) {
 	for _, target := range []string{"worker-a:9464", "worker-b:9464", "relay:9465"} {
-		eventually(s.t, 30*time.Second, target+" is scraped", func() bool {
+		eventually(s.t, patience, target+" is scraped", func() bool {
 			up, known := s.value(fmt.Sprintf(`up{job=~"railworker|outbox-relay", instance=%q}`, target))
 			return known && up == 1
 		})
@@ -77,24 +79,24 @@ func scrapes(s *stack) {
 	}
 }
 
-// SIGTERM in mid-build: the claim is handed back uncharged, the other worker starts at
-// once, and the container ends with 0 within its grace.
+// SIGTERM in mid-build: the claim is handed back uncharged, the other worker starts before
+// the lease would have run out, and the container ends with 0, so within its grace.
 func stopInMidBuild(s *stack) {
 	k := newKey()
 	s.tell(k)
 	r := s.building(k)
 	asked := time.Now()
-	docker(s.t, "stop", "--time", "40", s.container(r.service()))
+	docker(s.t, "stop", "--time", "31", s.container(r.service())) // worker.stop_grace and 30 s; after that it is killed, with 137
 	took := time.Since(asked)
-	if st := s.state(r.service()); st.Status != "exited" || st.ExitCode != 0 || took > 20*time.Second {
+	if st := s.state(r.service()); st.Status != "exited" || st.ExitCode != 0 {
 		s.t.Errorf("%s is %s with %d after %s", r.service(), st.Status, st.ExitCode, took)
 	}
-	s.current(40*time.Second, k)
+	s.current(patience, k)
 	all := s.runs(k)
 	if len(all) != 2 || all[0].Outcome != "released" || all[0].Kind != "interrupted" || all[1].Outcome != "landed" || all[1].service() != r.other() || all[1].Attempt != all[0].Attempt {
 		s.t.Fatalf("runs: %+v", all)
 	}
-	if gap := all[1].Started.Sub(*all[0].Finished); gap > 4*time.Second {
+	if gap := all[1].Started.Sub(*all[0].Finished); gap >= lease {
 		s.t.Errorf("the successor started %s after the claim was handed back", gap)
 	} else {
 		s.t.Logf("the stop took %s; the successor started %s after the claim came back", took.Round(time.Millisecond), gap.Round(time.Millisecond))
@@ -113,7 +115,7 @@ func pausedPastItsLease(s *stack) {
 		s.tell(k)
 		r := s.building(k)
 		docker(s.t, "pause", s.container(r.service()))
-		s.current(60*time.Second, k)
+		s.current(patience, k)
 		docker(s.t, "unpause", s.container(r.service()))
 		late := reached(s.t, 4*time.Second, func() bool { return s.runs(k)[0].Late != nil })
 		all := s.runs(k)
@@ -140,7 +142,7 @@ func workerCutOff(s *stack) {
 	r := s.building(k)
 	before := s.state(r.service())
 	s.cut(r.service(), "data")
-	s.current(60*time.Second, k)
+	s.current(patience, k)
 	if all := s.runs(k); all[len(all)-1].service() != r.other() {
 		s.t.Errorf("runs: %+v", all)
 	}
@@ -149,7 +151,7 @@ func workerCutOff(s *stack) {
 	docker(s.t, "pause", s.container(r.other()))
 	next := newKey()
 	s.tell(next)
-	landed := reached(s.t, 60*time.Second, func() bool { all := s.runs(next); return len(all) > 0 && all[len(all)-1].Outcome == "landed" })
+	landed := reached(s.t, patience, func() bool { all := s.runs(next); return len(all) > 0 && all[len(all)-1].Outcome == "landed" })
 	docker(s.t, "unpause", s.container(r.other()))
 	if !landed {
 		s.t.Errorf("%s does not work after it came back: %+v", r.service(), s.runs(next))
@@ -169,13 +171,13 @@ func relayCutOff(s *stack) {
 	s.cut("relay", "bus")
 	keys := []key{newKey(), newKey(), newKey()}
 	s.tell(keys...)
-	s.current(60*time.Second, keys...)
+	s.current(patience, keys...)
 	if n := one[int](s, `SELECT count(*) FROM ops.domain_event_outbox WHERE published_at IS NULL`); n < len(keys) {
 		s.t.Errorf("%d facts unpublished although the bus is away", n)
 	}
 	s.awaitAlert("RailOutboxAgeing")
 	s.mend("relay", "bus")
-	eventually(s.t, 60*time.Second, "all is published", func() bool {
+	eventually(s.t, patience, "all is published", func() bool {
 		return one[int](s, `SELECT count(*) FROM ops.domain_event_outbox WHERE published_at IS NULL`) == 0
 	})
 	s.awaitClear("RailOutboxAgeing")
@@ -209,7 +211,7 @@ func promiseBroken(s *stack) {
 	s.settled()
 	out := s.ctl("matter", "unpark", k.firm+"/"+k.matter, "--reason", "the builder is back", "--yes")
 	s.t.Logf("unpark: %s", strings.TrimSpace(out))
-	s.current(60*time.Second, k)
+	s.current(patience, k)
 	s.awaitClear("RailPromiseBroken")
 	s.awaitClear("RailMatterParked")
 	s.sound()

@@ -54,13 +54,20 @@ type stack struct {
 	pool    *pgxpool.Pool
 }
 
+// lease is longer than a busy machine keeps a renewal waiting.
+const lease = 8 * time.Second
+
 // quick are settings under which things happen within seconds.
 func quick() map[string]string {
 	return map[string]string{
-		"BRIEF_DELAY": "6s", "RAIL_LEASE_DURATION": "5s", "RAIL_SETTLE_QUIET": "300ms", "RAIL_RETRY_BACKOFF": "300ms",
+		"BRIEF_DELAY": "6s", "RAIL_LEASE_DURATION": lease.String(), "RAIL_SETTLE_QUIET": "300ms", "RAIL_RETRY_BACKOFF": "300ms",
 		"RAIL_WORKER_STOP_GRACE": "1s", "RAIL_TRIGGER_GRACE": "3s", "RAIL_RELAY_BACKOFF_MAX": "2s",
 	}
 }
+
+// projects is what the name of everything begins with that these tests make;
+// scripts/test-containers removes by it what they may have left.
+func projects() string { return cmp.Or(os.Getenv("RAIL_TEST_PROJECT"), "railtest") }
 
 // start brings a stack up, and removes all of it with the test.
 func start(t *testing.T, settings map[string]string, args ...string) *stack {
@@ -73,25 +80,42 @@ func start(t *testing.T, settings map[string]string, args ...string) *stack {
 	}
 	ours(t)
 	dir := t.TempDir()
-	s := &stack{t: t, project: cmp.Or(os.Getenv("RAIL_TEST_PROJECT"), "railtest") + strings.ToLower(rand.Text()[:8]), secrets: filepath.Join(dir, "secrets")}
+	s := &stack{t: t, project: projects() + strings.ToLower(rand.Text()[:8]), secrets: filepath.Join(dir, "secrets")}
 	s.compose = append(compose, "--project-name", s.project, "--file", filepath.Join(root, "deploy", "compose", "docker-compose.yml"))
-	database, watch := unused(t), unused(t)
-	s.watch = "127.0.0.1:" + watch
-	s.env = append(images, "POSTGRES_PORT="+database, "PROMETHEUS_PORT="+watch, "AWS_PORT="+unused(t), "COMPOSE_PROFILES=watch", "SECRETS="+s.secrets,
-		"RULES="+hastyRules(t, dir), "PROMETHEUS_CONFIG="+hastyPrometheus(t, dir))
+	common := slices.Concat(images, []string{"COMPOSE_PROFILES=watch", "SECRETS=" + s.secrets, "RULES=" + hastyRules(t, dir), "PROMETHEUS_CONFIG=" + hastyPrometheus(t, dir)})
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		s.env = append(s.env, name+"="+settings[name])
+		common = append(common, name+"="+settings[name])
 	}
 	if _, err := command(t.Context(), nil, filepath.Join(root, "deploy", "compose", "secrets"), s.secrets); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.remove)
 	asked := time.Now()
-	s.must(append([]string{"up", "--detach"}, args...)...)
-	s.connect(database)
+	s.up(common, args)
 	s.settled()
 	t.Logf("%s is up after %.1f s", s.project, time.Since(asked).Seconds())
 	return s
+}
+
+// up starts everything on ports that were free a moment ago; when somebody took one since,
+// on others.
+func (s *stack) up(common, args []string) {
+	s.t.Helper()
+	for try := range 4 {
+		database, watch := unused(s.t), unused(s.t)
+		s.watch = "127.0.0.1:" + watch
+		s.env = append(slices.Clone(common), "POSTGRES_PORT="+database, "PROMETHEUS_PORT="+watch, "AWS_PORT="+unused(s.t))
+		_, err := s.run(append([]string{"up", "--detach"}, args...)...)
+		if err == nil {
+			s.connect(database)
+			return
+		}
+		if clash := strings.Contains(err.Error(), "already allocated") || strings.Contains(err.Error(), "already in use"); !clash || try == 3 {
+			s.t.Fatal(err)
+		}
+		s.t.Logf("a port was taken meanwhile: %v", err)
+		s.must("down", "--volumes", "--timeout", "3")
+	}
 }
 
 // remove ends everything; after a failure it says what the containers said.
@@ -111,10 +135,15 @@ func (s *stack) remove() {
 	}
 }
 
-// must runs a verb of Compose.
+// run runs a verb of Compose.
+func (s *stack) run(args ...string) (string, error) {
+	return command(s.t.Context(), s.env, s.compose[0], append(slices.Clone(s.compose[1:]), args...)...)
+}
+
+// must runs one that has to succeed.
 func (s *stack) must(args ...string) string {
 	s.t.Helper()
-	out, err := command(s.t.Context(), s.env, s.compose[0], append(slices.Clone(s.compose[1:]), args...)...)
+	out, err := s.run(args...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -195,7 +224,7 @@ func (s *stack) settled() {
 	s.t.Helper()
 	for _, service := range []string{"builder", "relay", "worker-a", "worker-b"} {
 		for _, container := range s.containers(service) {
-			eventually(s.t, 90*time.Second, service+" is healthy", func() bool { return s.healthy(container) })
+			eventually(s.t, patience, service+" is healthy", func() bool { return s.healthy(container) })
 		}
 	}
 }
