@@ -120,6 +120,19 @@ func (q *queue) gather(first sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 		case <-timer.C:
 			return batch
 		case <-q.stop:
+			return q.fill(batch)
+		}
+	}
+	return batch
+}
+
+// fill adds what lies ready.
+func (q *queue) fill(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
+	for len(batch) < q.o.Batch {
+		select {
+		case s := <-q.spans:
+			batch = append(batch, s)
+		default:
 			return batch
 		}
 	}
@@ -129,21 +142,8 @@ func (q *queue) gather(first sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 // drain delivers what is left. A span that was put in while the stop came is among
 // it or, at worst, uncounted.
 func (q *queue) drain(ctx context.Context) {
-	var batch []sdk.ReadOnlySpan
-	for {
-		select {
-		case s := <-q.spans:
-			if batch = append(batch, s); len(batch) == q.o.Batch {
-				q.deliver(ctx, batch)
-				batch = nil
-			}
-			continue
-		default:
-		}
-		if len(batch) > 0 {
-			q.deliver(ctx, batch)
-		}
-		return
+	for batch := q.fill(nil); len(batch) > 0; batch = q.fill(nil) {
+		q.deliver(ctx, batch)
 	}
 }
 

@@ -1,0 +1,160 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	sdktest "go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// sink is an exporter that a test scripts.
+type sink struct {
+	mu      sync.Mutex
+	batches []int
+	err     error
+	hang    bool // until the batch's time is over
+}
+
+func (s *sink) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if s.hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches = append(s.batches, len(spans))
+	return s.err
+}
+
+func (s *sink) Shutdown(context.Context) error { return nil }
+
+// text keeps a log.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (w *text) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(b)
+}
+
+func (w *text) count(word string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Count(w.b.String(), word)
+}
+
+// started is a queue over a sink, of four spans, two a batch.
+func started(t *testing.T, s *sink, log io.Writer) *queue {
+	t.Helper()
+	q := newQueue(s, newMetrics(prometheus.NewRegistry()), Options{
+		Queue: 4, Batch: 2, Delay: time.Second, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	q.start(t.Context())
+	return q
+}
+
+func (q *queue) counted(outcome string) float64 {
+	return testutil.ToFloat64(q.m.spans.WithLabelValues(outcome))
+}
+
+// end ends n spans.
+func end(q *queue, n int) {
+	c := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled})
+	for range n {
+		q.OnEnd(sdktest.SpanStub{Name: "x", SpanContext: c}.Snapshot())
+	}
+}
+
+func TestBatchesAreFullOrLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		q := started(t, s, io.Discard)
+		end(q, 3)
+		synctest.Wait()
+		if len(s.batches) != 1 || s.batches[0] != 2 {
+			t.Errorf("at once: %v", s.batches)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		if len(s.batches) != 2 || s.batches[1] != 1 || q.counted("delivered") != 3 {
+			t.Errorf("after the delay: %v", s.batches)
+		}
+		end(q, 1)
+		q.finish(t.Context())
+		if len(s.batches) != 3 || q.counted("delivered") != 4 {
+			t.Errorf("at the stop: %v", s.batches)
+		}
+		end(q, 1)
+		if q.counted("dropped") != 1 {
+			t.Error("a span after the stop is not counted")
+		}
+	})
+}
+
+// A collector that answers nothing costs the spans that find no place, at once, and
+// nobody waits; a stop waits as long as it may and not longer.
+func TestAHangingCollectorHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &text{}
+		q := started(t, &sink{hang: true}, log)
+		end(q, 2)
+		synctest.Wait()
+		begun := time.Now()
+		end(q, 100)
+		if time.Since(begun) != 0 || q.counted("dropped") != 96 {
+			t.Errorf("%s, %v dropped", time.Since(begun), q.counted("dropped"))
+		}
+		time.Sleep(11 * time.Second)
+		if q.counted("failed") != 2 {
+			t.Errorf("%v failed", q.counted("failed"))
+		}
+		if n := log.count("spans lost"); n != 1 {
+			t.Errorf("said %d times in a minute", n)
+		}
+		time.Sleep(2 * time.Minute)
+		end(q, 100)
+		time.Sleep(time.Second)
+		if n := log.count("spans lost"); n != 2 {
+			t.Errorf("said %d times in three minutes", n)
+		}
+		stop, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		begun = time.Now()
+		q.finish(stop)
+		if d := time.Since(begun); d > 3*time.Second {
+			t.Errorf("a stop took %s", d)
+		}
+		if q.counted("failed")+q.counted("dropped") != 202 {
+			t.Errorf("%v failed, %v dropped of 202", q.counted("failed"), q.counted("dropped"))
+		}
+	})
+}
+
+func TestAFailedBatchIsCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &text{}
+		q := started(t, &sink{err: errors.New("no\nway\xff")}, log)
+		end(q, 2)
+		q.finish(t.Context())
+		if q.counted("failed") != 2 || q.counted("delivered") != 0 || log.count(`err="no way`) != 1 {
+			t.Errorf("%v failed: %s", q.counted("failed"), log.b.String())
+		}
+	})
+}
