@@ -116,6 +116,28 @@ func TestHealthcheck(t *testing.T) {
 	}
 }
 
+// A worker whose database is away is alive and not ready: who replaces what is not
+// alive must leave it alone.
+func TestHealthcheckOfTheLiving(t *testing.T) {
+	t.Parallel()
+	s := quick("postgres://rail@127.0.0.1:1/away", "http://127.0.0.1:1/")
+	w := launch(t, s, "run")
+	eventually(t, time.Minute, "the worker listens", func() bool { return w.log.field("listening", "listen") != "" })
+	ask := s.with(settings{"ADMIN_LISTEN": w.log.field("listening", "listen")})
+	for _, c := range []struct {
+		flag string
+		want int
+	}{{"--live", daemon.ExitOK}, {"--live=false", daemon.ExitUnhealthy}, {"--live=perhaps", daemon.ExitUsage}} {
+		if code, text := output(t, ask, "healthcheck", c.flag); code != c.want {
+			t.Errorf("%s: exit %d, want %d:\n%s", c.flag, code, c.want, text)
+		}
+	}
+	w.kill()
+	if code, text := output(t, ask, "healthcheck", "--live"); code != daemon.ExitUnhealthy {
+		t.Errorf("of none: exit %d:\n%s", code, text)
+	}
+}
+
 func TestAdminAddressInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -88,7 +89,7 @@ func (p Program) command() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(
 		p.configured("run", "Run until SIGTERM or SIGINT", func(ctx context.Context, cfg *config.Config) error { return p.Serve(ctx, p, cfg) }),
-		p.configured("healthcheck", "Ask the running program whether it is ready; for containers without a shell", healthcheck),
+		p.healthcheckCommand(),
 		p.configCommand(), p.versionCommand(),
 	)
 	return root
@@ -147,8 +148,25 @@ func (p Program) versionCommand() *cobra.Command {
 	}}
 }
 
-func healthcheck(ctx context.Context, cfg *config.Config) error {
-	url, err := telemetry.ProbeURL(cfg.Admin.Listen, "/readyz")
+// healthcheckCommand asks for readiness, which is for those who wait for a program, or
+// for liveness, which is for those who end one that does not answer: an outage of the
+// database is no reason to end anything.
+func (p Program) healthcheckCommand() *cobra.Command {
+	probe := "/readyz"
+	c := p.configured("healthcheck", "Ask the running program whether it is ready, or with --live whether it is alive; for containers without a shell",
+		func(ctx context.Context, cfg *config.Config) error { return healthcheck(ctx, cfg, probe) })
+	c.Flags().BoolFunc("live", "ask whether its loops turn, whatever becomes of the database: for platforms that replace what is unhealthy", func(s string) error {
+		live, err := strconv.ParseBool(s)
+		if live {
+			probe = "/livez"
+		}
+		return err
+	})
+	return c
+}
+
+func healthcheck(ctx context.Context, cfg *config.Config, probe string) error {
+	url, err := telemetry.ProbeURL(cfg.Admin.Listen, probe)
 	if err != nil {
 		return err
 	}
