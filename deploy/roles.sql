@@ -131,7 +131,7 @@ GRANT USAGE ON SCHEMA ops TO rail_app, rail_relay, rail_worker, rail_operator, r
 -- 6. The rights. They are about the newest schema: before it is there, none is given.
 DO $roles$
 BEGIN
-  IF to_regprocedure('ops.note_exported(smallint, bigint)') IS NULL THEN
+  IF to_regprocedure('ops.fence_watches(interval)') IS NULL THEN
     RETURN;
   END IF;
 
@@ -198,7 +198,12 @@ BEGIN
     ops.advance_scope(uuid, text, text), ops.abort_change(uuid, text, text), ops.abort_overdue(text), ops.complete_change(uuid, text, text),
     ops.retire_change(uuid, text, text), ops.retire_writer(text, text, text), ops.writer_rights(text), ops.remove_authority(text, text),
     ops.close_restored(text, text), ops.open_restored(text, text, bigint, text, text), ops.release_hold(bigint, text, text, text),
-    ops.watch_path(text, text, text), ops.fence_final_sequence(text, text), ops.fence_blockers(text) TO rail_operator;
+    ops.watch_path(text, text, text), ops.fence_final_sequence(text, text), ops.fence_blockers(text),
+    ops.verify_scope(text, text, bigint), ops.scope_heads(text), ops.scope_digest(text), ops.relations_cut(text), ops.cohort_events(text) TO rail_operator;
+  GRANT EXECUTE ON FUNCTION ops.shadow_summary(text), ops.fence_watches(interval) TO rail_worker, rail_operator, rail_readonly;
+  -- what is in an imported frame is for whoever builds its shadow
+  GRANT EXECUTE ON FUNCTION ops.shadow_todo(text, integer) TO rail_worker;
+  GRANT SELECT ON ops.write_fence_changes, ops.write_fence_holds TO rail_worker, rail_relay;
 
   -- rail_readonly: everything but content, which is frames, what a builder answered
   -- instead of one, and the attributes of facts.
@@ -235,7 +240,7 @@ BEGIN
       ('matter_frame_jobs', 'one_firm', 'SELECT TO rail_app USING (firm_id = (SELECT ops.session_firm()))'),
       ('matter_frame_jobs', 'every_firm', 'SELECT TO rail_readonly USING (true)'),
       ('matter_frame_jobs', 'work', 'ALL TO rail_worker USING (true) WITH CHECK (true)')) AS v (tab, name, words)
-   WHERE to_regprocedure('ops.note_exported(smallint, bigint)') IS NOT NULL
+   WHERE to_regprocedure('ops.fence_watches(interval)') IS NOT NULL
   LOOP
     IF NOT (SELECT relrowsecurity FROM pg_class WHERE oid = p.rel) THEN
       EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', p.rel);

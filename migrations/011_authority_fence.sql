@@ -180,7 +180,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- The rail's own tables are guarded with the first fence, and free again with the last.
+-- The rail's own tables are guarded with the first fence, and free again with the last;
+-- so are the indexes by which a whole bucket is looked at, which cost a landing time.
 CREATE FUNCTION ops.fence_install() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -195,6 +196,9 @@ BEGIN
   CREATE CONSTRAINT TRIGGER write_fence AFTER INSERT OR UPDATE ON ops.write_intents
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ops.fence_tail_intents();
   ALTER TABLE ops.write_intents ENABLE ALWAYS TRIGGER write_fence;
+  CREATE INDEX outbox_landed ON ops.domain_event_outbox (bucket, seq) WHERE event_name = 'brief.landed';
+  CREATE INDEX jobs_of_bucket ON ops.matter_frame_jobs (bucket);
+  CREATE INDEX frames_of_bucket ON ops.matter_frames (ops.matter_bucket(matter_id));
 END $$;
 
 CREATE FUNCTION ops.fence_uninstall() RETURNS void
@@ -203,6 +207,7 @@ BEGIN
   DROP TRIGGER IF EXISTS write_fence ON ops.matter_frames;
   DROP TRIGGER IF EXISTS write_fence_compatibility ON ops.matter_frames;
   DROP TRIGGER IF EXISTS write_fence ON ops.write_intents;
+  DROP INDEX IF EXISTS ops.outbox_landed, ops.jobs_of_bucket, ops.frames_of_bucket;
 END $$;
 
 -- A table of an old writer comes under the fence. In two parts, as the trigger must be

@@ -4,8 +4,6 @@
 
 -- Where a scope's fenced writes end: of the rail, its landings; of another writer, its
 -- guarded tables. Only a moment's truth, unless lock B is held exclusively.
-CREATE INDEX outbox_landed ON ops.domain_event_outbox (bucket, seq) WHERE event_name = 'brief.landed';
-
 CREATE FUNCTION ops.fence_final_sequence(in_scope text, in_writer text) RETURNS bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -154,6 +154,9 @@ BEGIN
       END IF;
     END IF;
     IF f.kind <> 'rail' OR coalesce(in_epoch, a.epoch) <> a.epoch THEN
+      IF in_epoch < a.epoch THEN
+        PERFORM ops.note_evidence(in_scope, 'stale_epoch', NULL, in_epoch, NULL, jsonb_build_object('intent', id));
+      END IF;
       a.verdict := 'epoch_changed';
       RETURN a;
     END IF;
@@ -370,5 +373,3 @@ BEGIN
   GET DIAGNOSTICS n = ROW_COUNT;
   RETURN n;
 END $$;
-
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ops FROM PUBLIC;

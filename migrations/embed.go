@@ -20,6 +20,6 @@ const Schema = "ops"
 
 // The range of schema versions that this build of the binaries can serve.
 const (
-	MinVersion = 13
-	MaxVersion = 13
+	MinVersion = 14
+	MaxVersion = 14
 )

@@ -289,7 +289,7 @@ func ledgerAttacks() []attack {
 }
 
 func attacks() []attack {
-	return slices.Concat(jobAttacks(), runAttacks(), frameAttacks(), factAttacks(), ledgerAttacks(), relayAttacks())
+	return slices.Concat(jobAttacks(), runAttacks(), frameAttacks(), factAttacks(), ledgerAttacks(), relayAttacks(), fenceAttacks(), changeAttacks())
 }
 
 // everything of one matter and of the ledger, to compare before and after.

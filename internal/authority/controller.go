@@ -139,7 +139,9 @@ func (c Controller) OpenRestored(ctx context.Context, scope, writer string, epoc
 }
 
 // inTx runs fn on a controller of one transaction.
-func (c Controller) inTx(ctx context.Context, fn func(pgx.Tx) error) error { return pg.InTx(ctx, c.DB, fn) }
+func (c Controller) inTx(ctx context.Context, fn func(pgx.Tx) error) error {
+	return pg.InTx(ctx, c.DB, fn)
+}
 
 // millis is a duration as the database's options have it.
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,183 @@
+-- What a crossing rests on, asked of the whole scope: functions, because the rows are
+-- of many owners. Nothing here is locked; a sealed scope does not move.
+
+-- The frame that is current of each matter, as the other side would have to see it.
+CREATE FUNCTION ops.scope_heads(in_scope text) RETURNS TABLE (firm uuid, matter uuid, revision bigint, digest bytea, source text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT j.firm_id, j.matter_id, coalesce(f.source_sequence, f.generation), f.digest, f.source
+    FROM ops.write_fences w JOIN ops.matter_frame_jobs j ON j.bucket = w.bucket
+    JOIN ops.matter_frames f ON f.firm_id = j.firm_id AND f.matter_id = j.matter_id AND f.generation = j.landed_generation
+   WHERE w.scope = in_scope
+$$;
+
+CREATE FUNCTION ops.scope_digest(in_scope text) RETURNS TABLE (matters bigint, digest bytea)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT count(*), sha256(coalesce(string_agg(uuid_send(h.firm) || uuid_send(h.matter) || h.digest, '' ORDER BY h.firm, h.matter), '')) FROM ops.scope_heads(in_scope) h
+$$;
+
+-- Matters of a guarded table whose newest decision is not imported, up to a sequence.
+CREATE FUNCTION ops.not_imported(in_scope text, in_writer text, up_to bigint) RETURNS TABLE (matter uuid, sequence bigint, imported bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g ops.write_fence_guards;
+BEGIN
+  FOR g IN SELECT * FROM ops.write_fence_guards w WHERE w.writer = in_writer AND w.key_column IS NOT NULL AND w.sequence_column IS NOT NULL LOOP
+    RETURN QUERY EXECUTE format(
+      'WITH f AS MATERIALIZED (SELECT m.matter_id, max(m.source_sequence) AS newest FROM ops.matter_frames m JOIN ops.write_fences w ON w.bucket = ops.matter_bucket(m.matter_id) '
+      'WHERE w.scope = $1 AND m.source = ''import'' GROUP BY m.matter_id) '
+      'SELECT t.%1$I, max(t.%2$I), max(f.newest) FROM %3$s t JOIN ops.write_fences w ON w.bucket = ops.matter_bucket(t.%1$I) LEFT JOIN f ON f.matter_id = t.%1$I '
+      'WHERE w.scope = $1 AND t.%2$I <= $2 GROUP BY t.%1$I HAVING max(t.%2$I) > coalesce(max(f.newest), 0) LIMIT 20', g.key_column, g.sequence_column, g.guarded)
+      USING in_scope, up_to;
+  END LOOP;
+END $$;
+
+-- Each row is one thing that is not as it has to be, twenty of a kind at most. Seven
+-- invariants, and what must be done before a crossing: everything imported, no intent
+-- whose outcome is unknown, and facts published where they have to be.
+CREATE FUNCTION ops.verify_scope(in_scope text, in_writer text, up_to bigint) RETURNS TABLE (check_name text, firm uuid, matter uuid, detail text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  b smallint := (SELECT w.bucket FROM ops.write_fences w WHERE w.scope = in_scope);
+BEGIN
+  RETURN QUERY SELECT 'ids_unique', min(f.firm_id::text)::uuid, f.matter_id, format('sequence %s stands in %s frames', f.source_sequence, count(*))
+    FROM ops.matter_frames f WHERE ops.matter_bucket(f.matter_id) = b AND f.source = 'import' GROUP BY f.firm_id, f.matter_id, f.source_sequence HAVING count(*) > 1 LIMIT 20;
+  RETURN QUERY SELECT 'ids_unique', min(j.firm_id::text)::uuid, j.matter_id, format('the matter is of %s firms', count(*))
+    FROM ops.matter_frame_jobs j WHERE j.bucket = b GROUP BY j.matter_id HAVING count(*) > 1 LIMIT 20;
+
+  RETURN QUERY SELECT 'revisions_in_sequence', s.firm_id, s.matter_id, format('generation %s: sequence %s after %s, epoch %s after %s', s.generation, s.source_sequence, s.sequence_before, s.authority_epoch, s.epoch_before)
+    FROM (SELECT f.firm_id, f.matter_id, f.generation, f.source_sequence, f.authority_epoch,
+                 max(f.source_sequence) OVER before AS sequence_before, max(f.authority_epoch) OVER before AS epoch_before
+            FROM ops.matter_frames f WHERE ops.matter_bucket(f.matter_id) = b
+          WINDOW before AS (PARTITION BY f.firm_id, f.matter_id ORDER BY f.generation ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) s
+   WHERE s.source_sequence <= s.sequence_before OR s.authority_epoch < s.epoch_before LIMIT 20;
+  -- a generation that landed nothing says why in its run; one that says it landed, and
+  -- is younger than the oldest frame that is kept, has its frame
+  RETURN QUERY SELECT 'revisions_in_sequence', r.firm_id, r.matter_id, format('run %s landed generation %s, and there is no frame', r.run_id, r.generation)
+    FROM ops.matter_frame_jobs j JOIN ops.matter_frame_runs r ON r.firm_id = j.firm_id AND r.matter_id = j.matter_id
+   WHERE j.bucket = b AND r.outcome = 'landed'
+     AND r.generation > (SELECT min(f.generation) FROM ops.matter_frames f WHERE f.firm_id = j.firm_id AND f.matter_id = j.matter_id)
+     AND NOT EXISTS (SELECT 1 FROM ops.matter_frames f WHERE f.firm_id = r.firm_id AND f.matter_id = r.matter_id AND f.generation = r.generation) LIMIT 20;
+
+  RETURN QUERY SELECT 'current_is_highest', j.firm_id, j.matter_id, format('generation %s is current, and the highest frame is %s', j.landed_generation, coalesce(max(f.generation), 0))
+    FROM ops.matter_frame_jobs j LEFT JOIN ops.matter_frames f ON f.firm_id = j.firm_id AND f.matter_id = j.matter_id
+   WHERE j.bucket = b GROUP BY j.firm_id, j.matter_id HAVING j.landed_generation <> coalesce(max(f.generation), 0) LIMIT 20;
+
+  RETURN QUERY SELECT 'frames_have_runs', f.firm_id, f.matter_id, format('generation %s: run %s is %s', f.generation, f.run_id, coalesce(r.outcome || ' of epoch ' || r.authority_epoch, 'missing'))
+    FROM ops.matter_frames f LEFT JOIN ops.matter_frame_runs r ON r.run_id = f.run_id AND r.firm_id = f.firm_id AND r.matter_id = f.matter_id AND r.generation = f.generation
+   WHERE ops.matter_bucket(f.matter_id) = b AND (r.outcome IS DISTINCT FROM 'landed' OR r.authority_epoch <> f.authority_epoch) LIMIT 20;
+
+  RETURN QUERY SELECT 'intents_one_result', i.firm_id, i.matter_id, format('intent %s: its result is another than its digest says', i.intent_id)
+    FROM ops.write_intents i WHERE i.bucket = b AND i.outcome = 'accepted' AND i.result_digest <> sha256(convert_to(i.result::text, 'UTF8')) LIMIT 20;
+
+  RETURN QUERY SELECT 'relations_valid', f.firm_id, f.matter_id, format('generation %s belongs to no job', min(f.generation))
+    FROM ops.matter_frames f WHERE ops.matter_bucket(f.matter_id) = b
+     AND NOT EXISTS (SELECT 1 FROM ops.matter_frame_jobs j WHERE j.firm_id = f.firm_id AND j.matter_id = f.matter_id) GROUP BY f.firm_id, f.matter_id LIMIT 20;
+  RETURN QUERY SELECT 'relations_valid', i.firm_id, i.matter_id, format('intent %s belongs to a matter of another firm', i.intent_id)
+    FROM ops.write_intents i WHERE i.bucket = b AND i.outcome = 'accepted'
+     AND EXISTS (SELECT 1 FROM ops.matter_frame_jobs j WHERE j.bucket = b AND j.matter_id = i.matter_id)
+     AND NOT EXISTS (SELECT 1 FROM ops.matter_frame_jobs j WHERE j.firm_id = i.firm_id AND j.matter_id = i.matter_id) LIMIT 20;
+
+  -- each landing has told its fact; facts go with retention, so only what is younger
+  -- than the matter's oldest fact is counted
+  RETURN QUERY SELECT 'outbox_accounted', j.firm_id, j.matter_id, format('%s landings since %s, and %s facts of them', k.landings, k.since, k.facts)
+    FROM ops.matter_frame_jobs j CROSS JOIN LATERAL (
+      SELECT o.since, (SELECT count(*) FROM ops.matter_frames f WHERE f.firm_id = j.firm_id AND f.matter_id = j.matter_id AND f.source = 'rail' AND f.built_at > o.since) AS landings,
+             (SELECT count(*) FROM ops.domain_event_outbox e WHERE e.firm_id = j.firm_id AND e.matter_id = j.matter_id AND e.event_name = 'brief.landed') AS facts
+        FROM (SELECT e.recorded_at AS since FROM ops.domain_event_outbox e WHERE e.firm_id = j.firm_id AND e.matter_id = j.matter_id ORDER BY e.seq LIMIT 1) o) k
+   WHERE j.bucket = b AND k.facts < k.landings LIMIT 20;
+
+  RETURN QUERY SELECT 'imported', NULL::uuid, n.matter, format('sequence %s is not imported, only %s', n.sequence, coalesce(n.imported, 0)) FROM ops.not_imported(in_scope, in_writer, up_to) n;
+  RETURN QUERY SELECT 'intents_unknown', i.firm_id, i.matter_id, format('nobody knows what became of intent %s', i.intent_id) FROM ops.write_intents i WHERE i.bucket = b AND i.outcome = 'unknown' LIMIT 20;
+  RETURN QUERY SELECT 'publication', o.firm_id, o.matter_id, format('fact %s of sequence %s is not published', o.event_id, o.seq)
+    FROM ops.domain_event_outbox o WHERE o.bucket = b AND o.published_at IS NULL AND o.seq <= up_to AND (SELECT l.publishing FROM ops.ledger l) = 'required' ORDER BY o.seq LIMIT 20;
+END $$;
+
+-- Foreign keys between guarded tables, and how many rows of the scope they tie to a
+-- matter of another scope: what a plan has to have an answer for.
+CREATE FUNCTION ops.relations_cut(in_scope text) RETURNS TABLE (relation text, ties bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  r record;
+BEGIN
+  FOR r IN
+    SELECT k.conname, c.guarded AS child, p.guarded AS parent, c.key_column AS child_key, p.key_column AS parent_key,
+           (SELECT string_agg(format('c.%I = p.%I', a.attname, q.attname), ' AND ')
+              FROM unnest(k.conkey, k.confkey) AS u (mine, theirs)
+              JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.mine JOIN pg_attribute q ON q.attrelid = k.confrelid AND q.attnum = u.theirs) AS joined
+      FROM pg_constraint k JOIN ops.write_fence_guards c ON c.guarded = k.conrelid JOIN ops.write_fence_guards p ON p.guarded = k.confrelid
+     WHERE k.contype = 'f' AND c.key_column IS NOT NULL AND p.key_column IS NOT NULL
+  LOOP
+    RETURN QUERY EXECUTE format(
+      'SELECT %L::text, count(*) FROM %s c JOIN %s p ON %s JOIN ops.write_fences w ON w.scope = $1 '
+      'WHERE (ops.matter_bucket(c.%I) = w.bucket) <> (ops.matter_bucket(p.%I) = w.bucket)',
+      r.child::text || '.' || r.conname, r.child, r.parent, r.joined, r.child_key, r.parent_key) USING in_scope;
+  END LOOP;
+END $$;
+
+-- What the rail has not yet built in the shadow, of the newest imported frames.
+CREATE FUNCTION ops.shadow_todo(in_scope text, at_most integer) RETURNS TABLE (firm uuid, matter uuid, sequence bigint, frame jsonb, digest bytea)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT j.firm_id, j.matter_id, f.source_sequence, f.frame, f.digest
+    FROM ops.write_fences w JOIN ops.matter_frame_jobs j ON j.bucket = w.bucket
+    JOIN ops.matter_frames f ON f.firm_id = j.firm_id AND f.matter_id = j.matter_id AND f.generation = j.landed_generation AND f.source = 'import'
+   WHERE w.scope = in_scope AND NOT EXISTS (
+     SELECT 1 FROM ops.shadow_frames s WHERE s.firm_id = f.firm_id AND s.matter_id = f.matter_id AND s.source_sequence = f.source_sequence AND s.compared_at IS NOT NULL)
+   ORDER BY j.firm_id, j.matter_id LIMIT at_most
+$$;
+
+-- How the newest shadow of each matter compares, by class and rule.
+CREATE FUNCTION ops.shadow_summary(in_scope text) RETURNS TABLE (difference text, rule text, matters bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(s.difference, 'not compared'), coalesce(s.rule, ''), count(*)
+    FROM (SELECT DISTINCT ON (s.firm_id, s.matter_id) s.* FROM ops.write_fences w JOIN ops.shadow_frames s ON s.bucket = w.bucket
+           WHERE w.scope = in_scope ORDER BY s.firm_id, s.matter_id, s.source_sequence DESC) s
+   GROUP BY 1, 2 ORDER BY 1, 2
+$$;
+
+-- The kinds of events that a cohort has been through since it crossed: what has to be
+-- seen there before another cohort follows.
+CREATE FUNCTION ops.cohort_events(in_cohort text) RETURNS TABLE (event text, seen boolean)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH crossed AS (
+    SELECT f.scope, f.bucket, f.epoch, min(c.advanced_at) AS since
+      FROM ops.write_fence_changes c JOIN ops.write_fences f ON f.scope = c.scope WHERE c.cohort = in_cohort AND c.outcome = 'advanced' GROUP BY f.scope
+  )
+  SELECT 'edit', EXISTS (SELECT 1 FROM crossed c JOIN ops.write_intents i ON i.bucket = c.bucket AND i.outcome = 'accepted' AND i.epoch = c.epoch)
+  UNION ALL
+  SELECT 'stale_client', EXISTS (SELECT 1 FROM crossed c JOIN ops.fence_evidence e ON e.scope = c.scope AND e.kind = 'stale_epoch' AND e.seen_at >= c.since)
+  UNION ALL
+  SELECT 'build', EXISTS (SELECT 1 FROM crossed c JOIN ops.matter_frames m ON ops.matter_bucket(m.matter_id) = c.bucket AND m.source = 'rail' AND m.authority_epoch = c.epoch)
+  UNION ALL
+  SELECT 'delivery', EXISTS (SELECT 1 FROM crossed c JOIN ops.compatibility_log l ON l.bucket = c.bucket AND l.epoch = c.epoch AND l.exported_at IS NOT NULL)
+  UNION ALL
+  SELECT k.kind, EXISTS (SELECT 1 FROM crossed c JOIN ops.fence_evidence e ON e.scope = c.scope AND e.kind = 'exercised' AND e.details->>'event' = k.kind AND e.seen_at >= c.since)
+    FROM (VALUES ('deletion'), ('restore')) AS k (kind)
+$$;
+
+-- What is watched, by scope, over the last while. baseline is the same figure of the
+-- time before, where there is one.
+CREATE FUNCTION ops.fence_watches(span interval) RETURNS TABLE (scope text, watch text, value float8, baseline float8)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH moved AS (
+    SELECT f.* FROM ops.write_fences f WHERE EXISTS (SELECT 1 FROM ops.write_fence_changes c WHERE c.scope = f.scope AND c.outcome = 'advanced')
+  )
+  SELECT m.scope, 'intents_without_result', count(*)::float8, NULL::float8 FROM moved m JOIN ops.write_intents i ON i.bucket = m.bucket AND i.outcome = 'unknown' GROUP BY m.scope
+  UNION ALL
+  SELECT e.scope, CASE e.kind WHEN 'stale_epoch' THEN 'stale_epoch_refusals' WHEN 'late_fact' THEN 'late_facts' ELSE 'retired_paths' END,
+         count(*) FILTER (WHERE e.seen_at > clock_timestamp() - span)::float8, count(*) FILTER (WHERE e.seen_at <= clock_timestamp() - span)::float8
+    FROM moved m JOIN ops.fence_evidence e ON e.scope = m.scope AND e.kind IN ('stale_epoch', 'late_fact', 'retired_path') AND e.seen_at > clock_timestamp() - 2 * span
+   GROUP BY e.scope, e.kind
+  UNION ALL
+  SELECT m.scope, 'revision_conflicts', count(*) FILTER (WHERE i.decided_at > clock_timestamp() - span)::float8, count(*) FILTER (WHERE i.decided_at <= clock_timestamp() - span)::float8
+    FROM moved m JOIN ops.write_intents i ON i.bucket = m.bucket AND i.outcome = 'refused' AND i.decided_at > clock_timestamp() - 2 * span GROUP BY m.scope
+  UNION ALL
+  SELECT m.scope, 'projection_lag_seconds', extract(epoch FROM clock_timestamp() - min(l.committed_at))::float8, NULL
+    FROM moved m JOIN ops.compatibility_log l ON l.bucket = m.bucket AND l.exported_at IS NULL GROUP BY m.scope
+  UNION ALL
+  SELECT m.scope, 'unexplained_differences', count(*)::float8, NULL FROM moved m JOIN ops.shadow_frames s ON s.bucket = m.bucket AND s.difference IN ('migration_defect', 'unknown') GROUP BY m.scope
+  UNION ALL
+  SELECT 'system', 'retired_paths', count(*)::float8, NULL FROM ops.writer_paths p WHERE p.refused = false HAVING count(*) > 0
+$$;
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ops FROM PUBLIC;
