@@ -10,6 +10,7 @@ import (
 
 func stateLaws() []law {
 	ctx := "import \"context\"\n\n"
+	bubble := "import (\n\t\"testing/synctest\"\n\t\"time\"\n)\n\n"
 	return []law{
 		{
 			name:   "no init",
@@ -53,9 +54,11 @@ func stateLaws() []law {
 			broken: []example{
 				one("internal/jobs/a_test.go", "package jobs\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n", "flake"),
 				one("internal/pg/pgtest/a.go", "package pgtest\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n", "flake"),
+				one("internal/jobs/a_test.go", "package jobs\n\n"+bubble+"func f() { synctest.Test(nil, g) }\n\nfunc g() { time.Sleep(1) }\n", "a_test.go:10"),
+				one("internal/jobs/a_test.go", "package jobs\n\n"+bubble+"func f() { synctest.Wait(); time.Sleep(1) }\n", "flake"),
 			},
 			sound: []example{
-				one("internal/jobs/a_test.go", "package jobs\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n", ""),
+				one("internal/jobs/a_test.go", "package jobs\n\n"+bubble+"func f() { synctest.Test(nil, func() { go func() { time.Sleep(1) }() }) }\n", ""),
 				one("internal/jobs/a.go", "package jobs\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n", ""),
 			},
 		},
@@ -168,14 +171,19 @@ func cleanUp(f *goFile, pos token.Pos) bool {
 }
 
 // checkSleeps refuses waiting by the clock in tests and what serves them. In a
-// synctest bubble a sleep costs nothing and is exact.
+// synctest bubble a sleep costs nothing and is exact; it must stand between the
+// brackets of synctest.Test, as a function further off may be called from anywhere.
 func checkSleeps(t *tree) []string {
 	var found []string
 	for _, f := range t.files {
-		if _, bubble := f.imports()["testing/synctest"]; bubble || !f.support() {
+		if !f.support() {
 			continue
 		}
+		bubbles := f.calls("testing/synctest", "Test")
 		for _, pos := range f.uses("time", "Sleep") {
+			if slices.ContainsFunc(bubbles, func(c *ast.CallExpr) bool { return c.Pos() < pos && pos < c.End() }) {
+				continue
+			}
 			found = append(found, f.at(pos)+": time.Sleep: a flake in waiting: use a synctest bubble, age the row, or wait for a signal with a deadline")
 		}
 	}

@@ -87,6 +87,18 @@ func (f *goFile) uses(path, symbol string) []token.Pos {
 	return places
 }
 
+// calls finds the calls of an exported symbol of a package.
+func (f *goFile) calls(path, symbol string) (found []*ast.CallExpr) {
+	places := f.uses(path, symbol)
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CallExpr); ok && slices.Contains(places, c.Fun.Pos()) {
+			found = append(found, c)
+		}
+		return true
+	})
+	return found
+}
+
 // says reports whether a comment between two places contains phrase.
 func (f *goFile) says(from, to token.Pos, phrase string) bool {
 	for _, group := range f.ast.Comments {

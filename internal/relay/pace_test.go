@@ -14,9 +14,9 @@ import (
 )
 
 // throttled sends through a gate for a while, four calls at once, to a sink that
-// answers in 20 ms and throttles so many of a hundred, and returns the calls made
-// and those that were taken.
-func throttled(t *testing.T, g *gate, percent int, d time.Duration) (calls, taken int) {
+// throttles so many of a hundred, and returns the calls made and those that were
+// taken.
+func throttled(t *testing.T, g *gate, answer func(), percent int, d time.Duration) (calls, taken int) {
 	t.Helper()
 	var asked, good atomic.Int64
 	var senders sync.WaitGroup
@@ -25,7 +25,7 @@ func throttled(t *testing.T, g *gate, percent int, d time.Duration) (calls, take
 		random := rand.New(rand.NewPCG(uint64(i), uint64(percent)))
 		senders.Go(func() {
 			for time.Now().Before(end) && g.enter(t.Context()) {
-				time.Sleep(20 * time.Millisecond)
+				answer()
 				asked.Add(1)
 				if random.IntN(100) < percent {
 					g.said(slow, "")
@@ -45,29 +45,29 @@ func throttled(t *testing.T, g *gate, percent int, d time.Duration) (calls, take
 func TestTheRateFallsAndRecovers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		free, _ := throttled(t, g, 0, 10*time.Second)
+		g, answer := &gate{}, func() { time.Sleep(20 * time.Millisecond) }
+		free, _ := throttled(t, g, answer, 0, 10*time.Second)
 		if free < 1900 {
 			t.Errorf("%d calls in 10 s that nothing limits", free)
 		}
-		throttled(t, g, 100, time.Minute)
-		starved, _ := throttled(t, g, 100, 4*time.Minute)
+		throttled(t, g, answer, 100, time.Minute)
+		starved, _ := throttled(t, g, answer, 100, 4*time.Minute)
 		if starved > 4*60 {
 			t.Errorf("%d calls in 4 min while all are throttled", starved)
 		}
 		if starved < 4*60/4 {
 			t.Errorf("%d calls in 4 min: a recovery would not be seen", starved)
 		}
-		throttled(t, g, 50, time.Minute)
-		half, taken := throttled(t, g, 50, 4*time.Minute)
+		throttled(t, g, answer, 50, time.Minute)
+		half, taken := throttled(t, g, answer, 50, 4*time.Minute)
 		if perSecond := float64(half) / 240; perSecond < 5 || perSecond > 60 {
 			t.Errorf("%.1f calls a second while half are throttled", perSecond)
 		}
 		if taken < 4*60*3 {
 			t.Errorf("%d calls taken in 4 min", taken)
 		}
-		throttled(t, g, 0, time.Minute)
-		if again, _ := throttled(t, g, 0, 10*time.Second); again < 1900 {
+		throttled(t, g, answer, 0, time.Minute)
+		if again, _ := throttled(t, g, answer, 0, 10*time.Second); again < 1900 {
 			t.Errorf("%d calls in 10 s after a minute without throttling", again)
 		}
 	})
