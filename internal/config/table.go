@@ -218,7 +218,7 @@ func triggerTable() []setting {
 		},
 		{
 			key: "trigger.poll_wait", kind: duration("1s", "20s"), initial: "10s", used: worker(),
-			doc: "How long a poll waits for a message, in whole seconds. A stop waits for the poll under way.",
+			doc: "How long a poll waits for a message, in whole seconds. A stop leaves the poll under way for a second at most.",
 		},
 	}
 }

@@ -52,6 +52,9 @@ const (
 	// settleTime bounds what is done with the messages of one poll; it outlives a
 	// stop, so that nothing received is left invisible.
 	settleTime = 20 * time.Second
+	// lastPoll is how long a stop leaves the poll under way: where messages are it ends
+	// at once with them, and one that is still empty then would only hold up the stop.
+	lastPoll = time.Second
 )
 
 // NewConsumer makes a Consumer of so many receivers, each polling for up to wait
@@ -61,7 +64,9 @@ func (t *Trigger) NewConsumer(source Source, receivers int, wait time.Duration) 
 }
 
 // Run receives until ctx ends, and returns ctx's error. A stop starts no further
-// poll, lets the current ones end, and handles what they bring.
+// poll, gives those under way a moment to end, and handles what they bring. What the
+// queue hands to a poll that was cut off comes back after its visibility, and its fact
+// is decided by another's sweep before.
 func (c *Consumer) Run(ctx context.Context) error {
 	var receivers errgroup.Group
 	for range c.receivers {
@@ -101,17 +106,27 @@ func (c *Consumer) restUntilLedger(ctx context.Context, pause time.Duration) {
 
 // once is one poll and what follows from it.
 func (c *Consumer) once(ctx context.Context) error {
-	// the poll outlives a stop: cutting it off may hide messages that are already
-	// on their way for a whole visibility
-	poll, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.wait+15*time.Second)
-	defer cancel()
-	messages, err := c.source.Receive(poll, perReceive, c.wait)
+	messages, err := c.poll(ctx)
 	if err != nil || len(messages) == 0 {
 		return err
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	return c.handle(work, messages)
+}
+
+// poll outlives a stop for a moment: cutting it off at once would hide messages that
+// are already on their way for a whole visibility, one receive nearer to the dead
+// letters.
+func (c *Consumer) poll(ctx context.Context) ([]nudge.Message, error) {
+	poll, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.wait+15*time.Second)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { sleep(poll, lastPoll); cancel() })()
+	messages, err := c.source.Receive(poll, perReceive, c.wait)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil, nil // empty until the stop, and so no failure
+	}
+	return messages, err
 }
 
 // handle decides one batch and settles its messages: what is decided is deleted,

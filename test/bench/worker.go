@@ -84,8 +84,8 @@ func (w worker) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// pollWait is shorter than by default, as a stop waits for the poll under way; a
-// message that comes ends the poll in either case.
+// pollWait is no longer than what a stop leaves to the poll under way; a message that
+// comes ends the poll in either case.
 const pollWait = time.Second
 
 // runFor works for a while.
