@@ -5,7 +5,9 @@
 // table. A session is fresh, fit or spoilt: fresh ones must accept writes or are
 // refused at connect, and a spoilt one (its server turned read-only, said goodbye,
 // or the caller called Discard) is closed at its next acquire and never handed out
-// again. The server decides whether it takes writes; the pool only believes it.
+// again. The first two empty the whole pool, and a session that nobody uses for some
+// seconds is closed, so that none stays with a server that another has replaced. The
+// server decides whether it takes writes; the pool only believes it.
 //
 // The outcome of a transaction is committed, not committed, or unknown, and the
 // last is said with ErrUnknownOutcome rather than guessed. The package does not

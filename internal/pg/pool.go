@@ -32,7 +32,12 @@ type Options struct {
 	// MaxConnLifetime is the age at which a session is replaced, up to a fifth
 	// later so that a fleet does not reconnect in step. Zero means 30 minutes.
 	MaxConnLifetime time.Duration
-	// HealthCheckPeriod is how often idle sessions are looked at. Zero means 15 s.
+	// MaxConnIdleTime is the age of its last use at which a session is closed. What
+	// is used is looked at then; nobody looks at what lies unused, and its server may
+	// have handed the writes to another meanwhile. Zero means 10 s.
+	MaxConnIdleTime time.Duration
+	// HealthCheckPeriod is how often the pool closes what is too old or was idle for
+	// too long; it asks the server nothing. Zero means 5 s.
 	HealthCheckPeriod time.Duration
 	// ConnectTimeout bounds one connection attempt to one host. Zero means 5 s.
 	ConnectTimeout time.Duration
@@ -54,7 +59,7 @@ type Options struct {
 	// Pooler, described); zero means pgx's own default.
 	StatementCache int
 	// ReadOnlyOK accepts sessions that cannot write. Without it they are refused
-	// at connect and thrown away when found in the pool.
+	// at connect, and the first that is found in the pool empties it.
 	ReadOnlyOK bool
 	// Metrics counts errors and read-only sessions; nil counts nothing.
 	Metrics *Metrics
@@ -62,7 +67,8 @@ type Options struct {
 
 const (
 	defaultLifetime       = 30 * time.Minute
-	defaultHealthCheck    = 15 * time.Second
+	defaultIdleTime       = 10 * time.Second
+	defaultHealthCheck    = 5 * time.Second
 	defaultConnectTimeout = 5 * time.Second
 	defaultAcquireTimeout = 10 * time.Second
 )
@@ -81,6 +87,7 @@ func Open(ctx context.Context, o Options) (*pgxpool.Pool, error) {
 	}
 	cfg.MaxConnLifetime = orDefault(o.MaxConnLifetime, defaultLifetime)
 	cfg.MaxConnLifetimeJitter = cfg.MaxConnLifetime / 5
+	cfg.MaxConnIdleTime = orDefault(o.MaxConnIdleTime, defaultIdleTime)
 	cfg.HealthCheckPeriod = orDefault(o.HealthCheckPeriod, defaultHealthCheck)
 	// A peer that has vanished must leave time to try other sessions.
 	cfg.PingTimeout = watch.acquire / 4

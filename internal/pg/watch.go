@@ -58,6 +58,7 @@ func (w *watch) prepare(_ context.Context, c *pgx.Conn) (bool, error) {
 		return true, nil
 	}
 	w.metrics.readOnly()
+	w.empty()
 	return false, nil
 }
 
@@ -76,6 +77,7 @@ func (w *watch) ended(c *pgx.Conn, err error) {
 	case state == readOnlyTransaction && !w.readOnlyOK:
 		w.metrics.readOnly()
 		Discard(c)
+		w.empty()
 	case state == "57P01", state == "57P02", len(state) == 5 && state[:2] == "08":
 		Discard(c)
 		w.empty()
@@ -84,9 +86,12 @@ func (w *watch) ended(c *pgx.Conn, err error) {
 	}
 }
 
-// empty throws all idle sessions away when one was cut by the other side: the
-// server, or what stands before it, has gone, and the others would each cost
-// somebody a failed statement before they are found out. Once a second will do.
+// empty throws all sessions away, idle ones now and others at their release, when
+// one was cut by the other side or takes no writes any more: the server, or what
+// stands before it, has gone or given its office to another. The others would each
+// cost somebody a failed statement before they are found out, and one that comes
+// back beneath those of the new server might lie there for its whole life. Once a
+// second will do: what is opened later has been looked at, and what lies idle goes.
 func (w *watch) empty() {
 	now, last := time.Now().UnixMilli(), w.reset.Load()
 	if pool := w.pool.Load(); pool != nil && now-last > 1000 && w.reset.CompareAndSwap(last, now) {
