@@ -5,8 +5,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,26 +94,63 @@ func canaryFrames(t *testing.T, db *pgtest.DB) int {
 	return one[int](t, db.Pool, `SELECT count(*) FROM ops.matter_frame_runs WHERE builder = 'canary' AND outcome = 'landed'`)
 }
 
+// reserved is a port that nobody else can take and that refuses whoever calls: it is
+// bound, but nobody listens yet.
+type reserved struct {
+	socket *os.File
+	addr   string
+}
+
+func reserve(t *testing.T) reserved {
+	t.Helper()
+	syscall.ForkLock.RLock() // a worker started meanwhile must not inherit it
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reserved{socket: os.NewFile(uintptr(fd), "reserved port")}
+	t.Cleanup(func() { _ = r.socket.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(at.(*syscall.SockaddrInet4).Port))
+	return r
+}
+
+// listen lets callers in from now on.
+func (r reserved) listen(t *testing.T) net.Listener {
+	t.Helper()
+	if err := syscall.Listen(int(r.socket.Fd()), syscall.SOMAXCONN); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.FileListener(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // The same transient error on five matters in a row is the builder's, not theirs:
 // at most four are charged for it. Here nobody listens.
 func TestBuilderThatIsAwayIsPaused(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
+	port := reserve(t)
 	db := pgtest.New(t)
-	w := startWorker(t, quick(db.DSN, "http://"+l.Addr().String()+"/build").with(settings{"WORKER_SLOTS": "1"}))
+	w := startWorker(t, quick(db.DSN, "http://"+port.addr+"/build").with(settings{"WORKER_SLOTS": "1"}))
 	tell(t, db.Pool, uploaded, newKeys(1, 10)...)
 	eventually(t, 20*time.Second, "the builder is paused", func() bool { return w.metric("rail_builder_paused") == 1 })
 	if n := one[int](t, db.Pool, `SELECT sum(attempts) FROM ops.matter_frame_jobs`); n > 4 {
 		t.Errorf("%d attempts charged", n)
 	}
-	l, err = net.Listen("tcp", l.Addr().String())
-	if err != nil {
-		t.Skip("somebody took the port")
-	}
+	l := port.listen(t)
 	builder := &service{}
 	server := &http.Server{Handler: http.HandlerFunc(builder.handle), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
