@@ -50,7 +50,7 @@ func newProcess(name, path, log string, last syscall.Signal, args, settings []st
 
 func cleanEnv(environ []string) (out []string) {
 	for _, kv := range environ {
-		if !slices.ContainsFunc([]string{"RAIL_", "BRIEF_", "PG", "AWS_"}, func(p string) bool { return strings.HasPrefix(kv, p) }) {
+		if !slices.ContainsFunc([]string{"RAIL_", "BRIEF_", "PG", "AWS_", "OTEL_"}, func(p string) bool { return strings.HasPrefix(kv, p) }) {
 			out = append(out, kv)
 		}
 	}

@@ -36,11 +36,11 @@ func (s settings) with(more settings) settings {
 	return out
 }
 
-// environ is the process's environment: ours without any RAIL_ variable.
+// environ is the process's environment: ours without what would configure it.
 func (s settings) environ() []string {
 	env := []string{"RAIL_TEST_RUN_MAIN=1"}
 	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "RAIL_") {
+		if !strings.HasPrefix(kv, "RAIL_") && !strings.HasPrefix(kv, "OTEL_") {
 			env = append(env, kv)
 		}
 	}
