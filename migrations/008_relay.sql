@@ -65,12 +65,14 @@ CREATE TRIGGER bucket_leases_stay BEFORE DELETE OR TRUNCATE ON ops.outbox_bucket
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('bucket_leases_stay', 'there are always 64 buckets');
 
 -- Facts that a sink refused. A row goes when its fact is published or leaves.
--- sent_to names the sinks that have taken the fact already.
+-- sent_to names the sinks that have taken the fact already, waits_for one that has
+-- not and is paused: until that may be called nothing is tried.
 CREATE TABLE ops.outbox_failures (
   event_id uuid PRIMARY KEY,
   bucket smallint NOT NULL CONSTRAINT failures_bucket CHECK (bucket BETWEEN 0 AND 63),
   attempts integer NOT NULL CONSTRAINT failures_attempts_not_negative CHECK (attempts >= 0),
   sent_to text[] NOT NULL DEFAULT '{}',
+  waits_for text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT failures_waits_for_is_short CHECK (length(waits_for) <= 100),
   failed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   next_attempt_at timestamptz NOT NULL CONSTRAINT failures_next_attempt_is_finite CHECK (isfinite(next_attempt_at)),
   last_code text NOT NULL CONSTRAINT failures_code_is_short CHECK (length(last_code) <= 100),
@@ -78,9 +80,10 @@ CREATE TABLE ops.outbox_failures (
   parked_at timestamptz,
   parked_reason text,
   CONSTRAINT failures_parked_says_why CHECK (
-    (parked_at IS NULL) = (parked_reason IS NULL) AND (parked_at IS NULL OR isfinite(parked_at)))
+    (parked_at IS NULL) = (parked_reason IS NULL) AND (parked_at IS NULL OR isfinite(parked_at))),
+  CONSTRAINT failures_wait_or_are_parked CHECK (waits_for = '' OR parked_at IS NULL)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX outbox_failures_due ON ops.outbox_failures (bucket, next_attempt_at) WHERE parked_at IS NULL;
+CREATE INDEX outbox_failures_due ON ops.outbox_failures (bucket, waits_for, next_attempt_at) WHERE parked_at IS NULL;
 CREATE INDEX outbox_failures_parked ON ops.outbox_failures (parked_at) WHERE parked_at IS NOT NULL;
 
 -- A backoff that ends in a year would be a fact lost without a word.

@@ -11,8 +11,9 @@ import (
 )
 
 // Pending is a fact to be sent, read under a lease. SentTo names the sinks that have
-// taken it at an earlier attempt, Attempts is how many failed, and Again that it was
-// read because its backoff is over.
+// taken it at an earlier attempt, WaitsFor the paused one that it was noted for,
+// Attempts is how many failed, and Again that it was read because its backoff is over
+// or its sink may be called.
 type Pending struct {
 	Fact
 	TraceState string
@@ -20,18 +21,21 @@ type Pending struct {
 	Epoch      int64
 	Attempts   int
 	SentTo     []string
+	WaitsFor   string
 	Again      bool
 }
 
 // Look is where a relay reads: its leases in the order in which they are served,
 // each with the number (seq) behind which it has not read yet, and the numbers of
 // the facts that it has in hand already. After is a hint of this process alone: with
-// all zeros everything unpublished is read, which is the truth.
+// all zeros everything unpublished is read, which is the truth. Facts that wait for a
+// paused sink are read when it is among Sinks.
 type Look struct {
 	Leases []Lease
 	After  []int64 // one a lease
 	Hand   []int64
 	Limit  int // facts at most
+	Sinks  []string
 }
 
 // Facts that failed wait in the side table until they are due, and are read from
@@ -45,10 +49,10 @@ WITH held AS MATERIALIZED (
     JOIN ops.outbox_bucket_leases l ON l.bucket = h.bucket AND l.epoch = h.epoch AND l.holder = $1
    ORDER BY h.place
 ), due AS (
-  SELECT h.bucket, h.epoch, f.event_id, f.attempts, f.sent_to
-    FROM held h CROSS JOIN LATERAL (
+  SELECT h.bucket, h.epoch, f.event_id, f.attempts, f.sent_to, f.waits_for
+    FROM held h CROSS JOIN unnest(ARRAY[''] || $8::text[]) AS s (sink) CROSS JOIN LATERAL (
       SELECT * FROM ops.outbox_failures f
-       WHERE f.bucket = h.bucket AND f.parked_at IS NULL AND f.next_attempt_at <= clock_timestamp()
+       WHERE f.bucket = h.bucket AND f.waits_for = s.sink AND f.parked_at IS NULL AND f.next_attempt_at <= clock_timestamp()
        ORDER BY f.next_attempt_at LIMIT $7) f
    LIMIT $7
 ), fresh AS (
@@ -64,12 +68,12 @@ WITH held AS MATERIALIZED (
    LIMIT $7
 )
 SELECT o.seq, o.event_id, o.firm_id, o.matter_id, o.event_name, o.recorded_at, coalesce(o.traceparent, ''), coalesce(o.tracestate, ''),
-       d.bucket, d.epoch, d.attempts, d.sent_to, true
+       d.bucket, d.epoch, d.attempts, d.sent_to, d.waits_for, true
   FROM due d JOIN ops.domain_event_outbox o ON o.event_id = d.event_id
  WHERE o.published_at IS NULL AND o.seq <> ALL ($5::bigint[])
 UNION ALL
 SELECT seq, event_id, firm_id, matter_id, event_name, recorded_at, coalesce(traceparent, ''), coalesce(tracestate, ''),
-       bucket, epoch, 0, '{}', false FROM fresh`
+       bucket, epoch, 0, '{}', '', false FROM fresh`
 
 // leastShare is how many facts one bucket may bring at least: with few buckets in
 // use a batch would otherwise stay small.
@@ -91,7 +95,11 @@ func Batch(ctx context.Context, db pg.DB, h Holder, l Look) (facts []Pending, mo
 	if hand == nil {
 		hand = []int64{}
 	}
-	rows, err := db.Query(ctx, batchSQL, h.ID, buckets, epochs, l.After, hand, l.share(), l.Limit)
+	sinks := l.Sinks
+	if sinks == nil {
+		sinks = []string{}
+	}
+	rows, err := db.Query(ctx, batchSQL, h.ID, buckets, epochs, l.After, hand, l.share(), l.Limit, sinks)
 	if err != nil {
 		return nil, false, fmt.Errorf("outbox.Batch: %w", err)
 	}
@@ -121,7 +129,7 @@ func (l Look) cut(facts []Pending) bool {
 
 func scanPending(r pgx.CollectableRow) (p Pending, err error) {
 	err = r.Scan(&p.Seq, &p.Event, &p.Firm, &p.Matter, &p.Name, &p.RecordedAt, &p.TraceParent, &p.TraceState,
-		&p.Bucket, &p.Epoch, &p.Attempts, &p.SentTo, &p.Again)
+		&p.Bucket, &p.Epoch, &p.Attempts, &p.SentTo, &p.WaitsFor, &p.Again)
 	return p, err
 }
 

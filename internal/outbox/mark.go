@@ -68,13 +68,16 @@ func Mark(ctx context.Context, db pg.DB, h Holder, facts []Pending) ([]Marked, e
 
 // Refused is a fact that a sink did not take. Park is for what would never be taken;
 // anything else is tried again after a backoff. SentTo names the sinks that took it
-// all the same.
+// all the same. WaitsFor is a sink that was paused and so not asked: then nothing is
+// held against the fact, and it is due whenever that sink may be called.
 type Refused struct {
 	Pending
 	Code   string // from a closed set
 	Text   string
 	SentTo []string
 	Park   bool
+	// the Pending's own WaitsFor is what was noted before
+	WaitsFor string
 }
 
 // Backoff bounds the wait before a refused fact is tried again: full jitter below
@@ -83,20 +86,20 @@ type Backoff struct{ First, Max time.Duration }
 
 // The wait is in the row, so it survives a restart (field report 12).
 const failSQL = ownedCTE + `, noted AS (
-  SELECT ours.event_id, n.bucket, n.code, n.text, n.park,
+  SELECT ours.event_id, n.bucket, n.code, n.text, n.park, n.waits_for, (n.waits_for = '')::integer AS failed,
          string_to_array(nullif(n.sent_to, ''), ',') AS sent_to
-    FROM unnest(@events::uuid[], @buckets::smallint[], @codes::text[], @texts::text[], @parks::boolean[], @sent::text[])
-         AS n (event_id, bucket, code, text, park, sent_to)
+    FROM unnest(@events::uuid[], @buckets::smallint[], @codes::text[], @texts::text[], @parks::boolean[], @sent::text[], @waits::text[])
+         AS n (event_id, bucket, code, text, park, sent_to, waits_for)
     JOIN ours ON ours.event_id = n.event_id
     JOIN ops.domain_event_outbox o ON o.event_id = n.event_id AND o.published_at IS NULL
 )
-INSERT INTO ops.outbox_failures AS f (event_id, bucket, attempts, sent_to, next_attempt_at, last_code, last_text, parked_at, parked_reason)
-SELECT event_id, bucket, 1, coalesce(sent_to, '{}'), clock_timestamp() + random() * least(@first::interval, @max::interval), code, text,
+INSERT INTO ops.outbox_failures AS f (event_id, bucket, attempts, sent_to, waits_for, next_attempt_at, last_code, last_text, parked_at, parked_reason)
+SELECT event_id, bucket, failed, coalesce(sent_to, '{}'), waits_for, clock_timestamp() + failed * random() * least(@first::interval, @max::interval), code, text,
        CASE WHEN park THEN clock_timestamp() END, CASE WHEN park THEN code || ': ' || text END
   FROM noted
 ON CONFLICT (event_id) DO UPDATE SET
-  attempts = f.attempts + 1, sent_to = EXCLUDED.sent_to, last_code = EXCLUDED.last_code, last_text = EXCLUDED.last_text,
-  next_attempt_at = clock_timestamp() + random() * least(@first::interval * power(2::float8, least(f.attempts, 30)), @max::interval),
+  attempts = f.attempts + (EXCLUDED.waits_for = '')::integer, sent_to = EXCLUDED.sent_to, waits_for = EXCLUDED.waits_for, last_code = EXCLUDED.last_code, last_text = EXCLUDED.last_text,
+  next_attempt_at = clock_timestamp() + (EXCLUDED.waits_for = '')::integer * random() * least(@first::interval * power(2::float8, least(f.attempts, 30)), @max::interval),
   parked_at = EXCLUDED.parked_at, parked_reason = EXCLUDED.parked_reason
 RETURNING parked_at IS NOT NULL`
 
@@ -133,16 +136,17 @@ const (
 
 func failArgs(h Holder, facts []Refused, b Backoff) pgx.NamedArgs {
 	plain := make([]Pending, len(facts))
-	codes, texts, sent := make([]string, len(facts)), make([]string, len(facts)), make([]string, len(facts))
+	codes, texts := make([]string, len(facts)), make([]string, len(facts))
+	sent, waits := make([]string, len(facts)), make([]string, len(facts))
 	parks := make([]bool, len(facts))
 	for i, f := range facts {
 		plain[i], parks[i] = f.Pending, f.Park
 		codes[i], texts[i] = pg.Text(errors.New(f.Code), maxCode), pg.Text(errors.New(f.Text), maxText)
-		sent[i] = strings.Join(f.SentTo, ",")
+		sent[i], waits[i] = strings.Join(f.SentTo, ","), f.WaitsFor
 	}
 	c := columnsOf(plain)
 	return pgx.NamedArgs{
 		"holder": h.ID, "events": c.events, "buckets": c.buckets, "epochs": c.epochs,
-		"codes": codes, "texts": texts, "parks": parks, "sent": sent, "first": b.First, "max": b.Max,
+		"codes": codes, "texts": texts, "parks": parks, "sent": sent, "waits": waits, "first": b.First, "max": b.Max,
 	}
 }

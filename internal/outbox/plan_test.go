@@ -37,7 +37,7 @@ func TestABatchReadsByIndex(t *testing.T) {
 	for _, l := range s.Leases {
 		buckets, epochs, after = append(buckets, l.Bucket), append(epochs, l.Epoch), append(after, 0)
 	}
-	rows, err := db.Pool.Query(t.Context(), `EXPLAIN `+batchSQL, h.ID, buckets, epochs, after, []int64{}, 64, 1000)
+	rows, err := db.Pool.Query(t.Context(), `EXPLAIN `+batchSQL, h.ID, buckets, epochs, after, []int64{}, 64, 1000, []string{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,11 @@
 //
 // A sink is open, slowed (it throttles: its rate of calls falls and climbs again),
 // or paused (it is not configured as it should be: no fact is blamed, one call
-// probes it ever more rarely). Facts are published when all sinks have taken them,
-// so while one is paused nothing is sent to the others: to remember what they took
-// would cost a row a fact, tried again and again, for as long as nobody configures
-// it. Workers meanwhile sweep the outbox, as they do for every nudge that is late.
+// probes it ever more rarely). Facts are published when all sinks have taken them.
+// One that is paused keeps only its own waiting: what the others took is noted in the
+// side table, a row a fact, and none of these is read again before the paused sink may
+// be called. With three sinks, of which two are paused, a fact waits for the first of
+// them, and for the second after that.
 //
 // The lease decides who may mark: a relay that slept past it sends nothing more and
 // what it marks is refused. Not promised: an order, and that a fact is sent once. A

@@ -70,6 +70,7 @@ func (r *Relay) fill(ctx context.Context, calls chan<- call) (more, found bool, 
 		return false, false, nil
 	}
 	l, full := r.hand.look(limit)
+	l.Sinks = r.callable()
 	start := time.Now()
 	facts, cut, err := outbox.Batch(ctx, r.db, r.holder, l)
 	if err != nil {
@@ -82,25 +83,38 @@ func (r *Relay) fill(ctx context.Context, calls chan<- call) (more, found bool, 
 	return cut, len(facts) > 0, nil
 }
 
-// space is how many facts may be read now. While a sink is paused that is none, when
-// it is to be probed what one call carries, and while it throttles what it will take
-// soon: facts that wait in hand keep their buckets from moving.
+// callable names the sinks that would be called now.
+func (r *Relay) callable() (names []string) {
+	for _, s := range r.sinks {
+		if s.gate.open() {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// space is how many facts may be read now. While all sinks are paused that is none,
+// when one of them is to be probed what one call carries, and while one throttles what
+// it will take soon: facts that wait in hand keep their buckets from moving.
 func (r *Relay) space() int {
 	entries, _ := r.limits()
-	most, held := r.most(), r.hand.size()
+	most, held, anyOpen := r.most(), r.hand.size(), false
 	for _, s := range r.sinks {
-		until, _, paused := s.gate.paused()
-		switch {
-		case paused && (held > 0 || time.Now().Before(until)):
-			return 0
-		case paused:
-			most = min(most, entries)
+		if _, _, paused := s.gate.paused(); paused {
+			continue
 		}
+		anyOpen = true
 		if calls, limited := s.gate.soon(); limited {
 			most = min(most, max(calls, r.opts.Inflight)*entries)
 		}
 	}
-	return most - held
+	switch {
+	case anyOpen:
+		return most - held
+	case held > 0 || len(r.callable()) == 0:
+		return 0
+	}
+	return entries
 }
 
 // pack cuts facts into calls by number and by bytes (field report 11). One that is

@@ -18,6 +18,7 @@ type gate struct {
 	until   time.Time // zero while open
 	backoff time.Duration
 	why     string
+	probing bool // a call past until is under way
 	pace    pace
 }
 
@@ -26,6 +27,18 @@ func (g *gate) paused() (until time.Time, why string, yes bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.until, g.why, !g.until.IsZero()
+}
+
+// open reports whether a call would be let in now, were it not for its turn.
+func (g *gate) open() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.shut()
+}
+
+// shut is while the sink is paused, but for one call that probes. g.mu is held.
+func (g *gate) shut() bool {
+	return !g.until.IsZero() && (g.probing || time.Now().Before(g.until))
 }
 
 // soon is how many calls will have their turn within two seconds, while the rate is
@@ -37,16 +50,31 @@ func (g *gate) soon() (calls int, limited bool) {
 }
 
 // enter waits for the call's turn. It is false when the sink is paused and not to be
-// probed yet, or ctx has ended: then the call is not to be made.
+// probed yet, or ctx has ended: then the call is not to be made. Whoever is let in
+// tells what the sink said, or leaves.
 func (g *gate) enter(ctx context.Context) bool {
 	g.mu.Lock()
-	shut := time.Now().Before(g.until)
+	shut := g.shut()
 	wait := time.Duration(0)
 	if !shut {
-		wait = g.pace.reserve(time.Now())
+		wait, g.probing = g.pace.reserve(time.Now()), !g.until.IsZero()
 	}
 	g.mu.Unlock()
-	return !shut && (wait == 0 || sleep(ctx, wait)) && ctx.Err() == nil
+	if shut {
+		return false
+	}
+	if (wait > 0 && !sleep(ctx, wait)) || ctx.Err() != nil {
+		g.leave()
+		return false
+	}
+	return true
+}
+
+// leave gives back a turn that was not used.
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.probing = false
 }
 
 // mood is what one call says of its sink, whatever became of its entries.
@@ -108,6 +136,7 @@ func (g *gate) said(m mood, why string) change {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, was := time.Now(), !g.until.IsZero()
+	g.probing = false
 	probed := was && !now.Before(g.until)
 	switch {
 	case m == forbidden && was && !probed:

@@ -162,7 +162,7 @@ func (h *hand) putBack(facts []outbox.Pending) {
 	defer h.mu.Unlock()
 	for _, f := range facts {
 		delete(h.facts, f.Seq)
-		if r, ok := h.after[f.Bucket]; ok && r.seq >= f.Seq {
+		if r, ok := h.after[f.Bucket]; ok && r.seq >= f.Seq && !f.Again {
 			h.after[f.Bucket] = reached{r.epoch, f.Seq - 1}
 		}
 	}

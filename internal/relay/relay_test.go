@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -226,6 +227,52 @@ func TestOneForbiddenNameDoesNotPauseTheOthers(t *testing.T) {
 	eventually(t, "all but one", func() bool { return unpublished(t, db) == 1 })
 	if n := count(t, db, `SELECT count(*) FROM ops.outbox_failures WHERE parked_at IS NOT NULL`); n != 0 {
 		t.Error("parked for a configuration")
+	}
+}
+
+// A sink that is paused holds back what is its own: the other takes every fact, once,
+// also across a restart, and the paused one all of them when it opens.
+func TestAPausedSinkHoldsNoOtherBack(t *testing.T) {
+	t.Parallel()
+	for _, paused := range []int{0, 1} {
+		t.Run([]string{"the first", "the second"}[paused], func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			buses := []*fakeBus{newBus(), newBus()}
+			o := options(buses[0])
+			o.Lease, o.StopGrace = time.Minute, time.Minute
+			o.Sinks = append(o.Sinks, relay.Sink{Name: "sqs", Publisher: buses[1], Entries: 5, Bytes: 100 << 10})
+			shut, healthy := buses[paused], buses[1-paused]
+			shut.set(each(func(nudge.Nudge) nudge.Result { return nudge.Result{Verdict: nudge.Paused, Code: "AccessDenied"} }))
+			ids := facts(t, db, 60)
+			taken := func() bool {
+				return !slices.ContainsFunc(ids, func(id rail.UUID) bool { return healthy.taken(id) == 0 })
+			}
+			r := start(t, db, o)
+			eventually(t, "paused, and all taken by the other", func() bool { _, _, _, yes := r.Paused(); return yes && taken() })
+			ids = append(ids, facts(t, db, 300)...)
+			eventually(t, "what came meanwhile too", taken)
+			r.end(t)
+			start(t, db, o)
+			calls := shut.callCount()
+			eventually(t, "probed again", func() bool { return shut.callCount() >= calls+3 })
+			if n := unpublished(t, db); n != len(ids) {
+				t.Errorf("%d of %d are published", len(ids)-n, len(ids))
+			}
+			if n := count(t, db, `SELECT count(*) FROM ops.outbox_failures WHERE waits_for = $1 AND attempts = 0 AND parked_at IS NULL`, o.Sinks[paused].Name); n != len(ids) {
+				t.Errorf("%d of %d wait, none blamed", n, len(ids))
+			}
+			shut.set(nil)
+			eventually(t, "all published", func() bool { return unpublished(t, db) == 0 })
+			for _, id := range ids {
+				if healthy.askedFor(id) != 1 || shut.taken(id) != 1 {
+					t.Errorf("%s: the healthy one was asked %d times, the other took it %d times", id, healthy.askedFor(id), shut.taken(id))
+				}
+			}
+			if n := count(t, db, `SELECT count(*) FROM ops.outbox_failures`); n != 0 {
+				t.Errorf("%d notes stay", n)
+			}
+		})
 	}
 }
 

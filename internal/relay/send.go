@@ -14,27 +14,41 @@ import (
 type outcome struct {
 	taken   []outbox.Pending // by every sink
 	refused []outbox.Refused
+	waiting []outbox.Refused // taken by one sink, and another is paused
 	unsent  []outbox.Pending // nothing is known against them
 	lost    []outbox.Pending // their bucket is not ours any more
 }
 
-// send makes the call of every sink. No transaction is open (field report 9), and a
-// call that has begun is finished also when ctx ends.
+// send makes the call of every sink that may be called. No transaction is open (field
+// report 9), and a call that has begun is finished also when ctx ends.
 func (r *Relay) send(ctx context.Context, c call) (o outcome) {
 	todo := c.facts
 	for _, s := range r.sinks {
-		if !s.gate.enter(ctx) {
-			o.unsent = todo
-			return o
-		}
-	}
-	todo = r.owned(todo, &o)
-	for _, s := range r.sinks {
 		todo = r.sendTo(ctx, s, todo, &o)
 	}
-	o.taken = todo
+	for _, f := range todo {
+		r.sort(f, &o)
+	}
 	return o
 }
+
+// sort puts a fact that no sink has refused where it belongs. What a sink took is
+// noted before the fact is let go of, so that it is not sent there again.
+func (r *Relay) sort(f outbox.Pending, o *outcome) {
+	missing := slices.IndexFunc(r.sinks, func(s *sink) bool { return !slices.Contains(f.SentTo, s.Name) })
+	switch {
+	case missing < 0:
+		o.taken = append(o.taken, f)
+	case len(f.SentTo) == 0 || f.WaitsFor == r.sinks[missing].Name:
+		o.unsent = append(o.unsent, f) // nothing new is known
+	default:
+		name := r.sinks[missing].Name
+		o.waiting = append(o.waiting, outbox.Refused{Pending: f, Code: waits, Text: name + " is paused", SentTo: f.SentTo, WaitsFor: name})
+	}
+}
+
+// waits is the code of facts that wait for a paused sink.
+const waits = "SinkPaused"
 
 // owned leaves out facts of buckets that were lost while they waited.
 func (r *Relay) owned(facts []outbox.Pending, o *outcome) (ours []outbox.Pending) {
@@ -48,29 +62,40 @@ func (r *Relay) owned(facts []outbox.Pending, o *outcome) (ours []outbox.Pending
 	return ours
 }
 
-// sendTo returns the facts that the sink has taken now or before; the others are
-// sorted into o, one by one (field report 10).
-func (r *Relay) sendTo(ctx context.Context, s *sink, facts []outbox.Pending, o *outcome) (taken []outbox.Pending) {
+// sendTo returns the facts that the sink has taken now or before, and those that it
+// was not asked for, as it is paused: they go on to the next sink all the same. The
+// others are sorted into o, one by one (field report 10).
+func (r *Relay) sendTo(ctx context.Context, s *sink, facts []outbox.Pending, o *outcome) (on []outbox.Pending) {
 	var asked []outbox.Pending
-	var nudges []nudge.Nudge
 	for _, f := range facts {
 		if slices.Contains(f.SentTo, s.Name) {
-			taken = append(taken, f)
-			continue
+			on = append(on, f)
+		} else {
+			asked = append(asked, f)
 		}
-		asked, nudges = append(asked, f), append(nudges, nudgeOf(f))
 	}
 	if len(asked) == 0 {
-		return taken
+		return on
+	}
+	if !s.gate.enter(ctx) {
+		return append(on, asked...)
+	}
+	if asked = r.owned(asked, o); len(asked) == 0 {
+		s.gate.leave()
+		return on
+	}
+	nudges := make([]nudge.Nudge, len(asked))
+	for i, f := range asked {
+		nudges[i] = nudgeOf(f)
 	}
 	results, paused := r.call(ctx, s, nudges)
 	for i, f := range asked {
 		switch res := results[i]; {
 		case res.Verdict == nudge.Sent:
 			f.SentTo = append(slices.Clone(f.SentTo), s.Name)
-			taken = append(taken, f)
+			on = append(on, f)
 		case paused && res.Verdict == nudge.Paused:
-			o.unsent = append(o.unsent, f)
+			on = append(on, f)
 		default:
 			r.metrics.failed(res.Code)
 			o.refused = append(o.refused, outbox.Refused{
@@ -78,7 +103,7 @@ func (r *Relay) sendTo(ctx context.Context, s *sink, facts []outbox.Pending, o *
 			})
 		}
 	}
-	return taken
+	return on
 }
 
 // call makes one call and returns a result for each nudge, whatever the sink

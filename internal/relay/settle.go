@@ -31,13 +31,14 @@ func (r *Relay) settle(ctx context.Context, outcomes <-chan outcome) {
 
 // gather adds what lies ready.
 func gather(o outcome, outcomes <-chan outcome) outcome {
-	for len(o.taken)+len(o.refused) < settleMost {
+	for len(o.taken)+len(o.refused)+len(o.waiting) < settleMost {
 		select {
 		case more, open := <-outcomes:
 			if !open {
 				return o
 			}
 			o.taken, o.refused = append(o.taken, more.taken...), append(o.refused, more.refused...)
+			o.waiting = append(o.waiting, more.waiting...)
 			o.unsent, o.lost = append(o.unsent, more.unsent...), append(o.lost, more.lost...)
 		default:
 			return o
@@ -49,16 +50,23 @@ func gather(o outcome, outcomes <-chan outcome) outcome {
 func (r *Relay) write(ctx context.Context, o outcome) {
 	r.hand.putBack(o.unsent)
 	r.hand.drop(o.lost)
-	refused := make([]outbox.Pending, len(o.refused))
-	for i, f := range o.refused {
-		refused[i] = f.Pending
-	}
 	if r.persist(ctx, "mark", func(ctx context.Context) error { return r.mark(ctx, o.taken) }) {
 		r.hand.drop(o.taken)
 	}
 	if r.persist(ctx, "note", func(ctx context.Context) error { return r.note(ctx, o.refused) }) {
-		r.hand.drop(refused)
+		r.hand.drop(plain(o.refused))
 	}
+	if r.persist(ctx, "wait", func(ctx context.Context) error { return r.wait(ctx, o.waiting) }) {
+		r.hand.drop(plain(o.waiting))
+	}
+}
+
+func plain(refused []outbox.Refused) []outbox.Pending {
+	out := make([]outbox.Pending, len(refused))
+	for i, f := range refused {
+		out[i] = f.Pending
+	}
+	return out
 }
 
 // persist tries until the database has it: to send again what was taken would be
@@ -116,6 +124,13 @@ func (r *Relay) note(ctx context.Context, facts []outbox.Refused) error {
 		}
 	}
 	return nil
+}
+
+// wait notes which sinks have taken facts that another keeps waiting; people were told
+// when that one was paused.
+func (r *Relay) wait(ctx context.Context, facts []outbox.Refused) error {
+	_, _, err := outbox.Fail(ctx, r.db, r.holder, facts, r.opts.Backoff)
+	return err
 }
 
 // short is a sink's text, fit for a log line.
