@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,9 @@ It prints the environment that points programs at it, one NAME=VALUE a line:
   set -a; . ./aws.env; set +a
   outbox-relay run
 
+Listening everywhere (--listen 0.0.0.0:4577) it prints 127.0.0.1; clients on other
+machines or in other containers need the name by which they reach it: --host fake.
+
 What goes wrong is chosen with flags (shares from 0 to 1), or while it runs:
 
   curl -d '{"drop":0.3}' http://127.0.0.1:4577/_fake/chaos
@@ -30,6 +35,7 @@ What goes wrong is chosen with flags (shares from 0 to 1), or while it runs:
 // awsFakeOptions are the flags of aws-fake.
 type awsFakeOptions struct {
 	listen string
+	host   string // in what is printed; empty for that of listen
 	seed   uint64
 	layout awsfake.Layout
 	chaos  awsfake.Chaos
@@ -43,6 +49,7 @@ func (a *app) awsFakeVerb() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:4577", "`address` to listen on; port 0 takes a free one")
+	fs.StringVar(&o.host, "host", "", "`name` under which clients reach it, in what is printed; empty for the address it listens on")
 	fs.StringVar(&o.layout.Bus, "bus", "brief", "`name` of the bus")
 	fs.StringVar(&o.layout.Queue, "queue", "brief", "`name` of the queue; its dead letters are NAME-dead and NAME-undelivered")
 	fs.StringVar(&o.layout.Source, "source", "brief.ops", "`source` of the events that the rule takes")
@@ -71,6 +78,7 @@ func (a *app) awsFake(ctx context.Context, o awsFakeOptions) error {
 		return err
 	}
 	defer closeFake()
+	url = fakeURL(url, o.host)
 	places := fake.Provision(url, o.layout)
 	fake.SetChaos(o.chaos)
 	for _, pair := range fakeEnvironment(url, places) {
@@ -78,6 +86,14 @@ func (a *app) awsFake(ctx context.Context, o awsFakeOptions) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// fakeURL is where clients reach the fake: at the host that was named, or as it says.
+func fakeURL(url, host string) string {
+	if host == "" {
+		return url
+	}
+	return "http://" + net.JoinHostPort(host, url[strings.LastIndex(url, ":")+1:])
 }
 
 // fakeEnvironment points the SDK and the rail's programs at the fake.

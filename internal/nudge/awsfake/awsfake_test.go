@@ -439,3 +439,24 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Whatever it listens on, its URL is a place to call.
+func TestListenSaysWhereItIsReached(t *testing.T) {
+	t.Parallel()
+	for _, listen := range []string{"127.0.0.1:0", "0.0.0.0:0", ":0"} {
+		url, stop, err := New(Options{}).Listen(listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/_fake/stats", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := new(http.Client).Do(req); err != nil || !strings.HasPrefix(url, "http://127.0.0.1:") {
+			t.Errorf("%s is called at %s: %v", listen, url, err)
+		} else if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s answers %s", url, resp.Status)
+		}
+	}
+}

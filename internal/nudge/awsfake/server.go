@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ func New(opts Options) *Server {
 }
 
 // Listen serves the fake on an address like 127.0.0.1:0 until close is called, and
-// returns its URL. close ends calls that hang.
+// returns its URL, for a client on this machine. close ends calls that hang.
 func (s *Server) Listen(address string) (url string, closeServer func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -71,10 +72,19 @@ func (s *Server) Listen(address string) (url string, closeServer func(), err err
 		defer close(done)
 		_ = server.Serve(listener) // it ends with closeServer, which is no fault
 	}()
-	return "http://" + listener.Addr().String(), func() {
+	return "http://" + reachable(listener.Addr()), func() {
 		_ = server.Close() // calls that hang are cut: that is what it is for
 		<-done
 	}, nil
+}
+
+// reachable is an address to call: one that listens everywhere is no place to go to.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 }
 
 // maxRequest bounds what is read of one call: more than AWS takes, so that a test sees
