@@ -42,6 +42,9 @@ func ClaimCTE(lastClaim, highest string) string {
 // on the parameters, as the plan is made once for all of them: hence the grouping
 // instead of joins, the lateral look-ups by key that nothing can be joined to in
 // another way, and the arrays, which are planned as ten rows whatever the limits.
+// Rows go on by the version (ctid) that was seen, which no other session can take from
+// under a statement: by key, all versions that cannot be cleared away would be passed,
+// for each row twice. One that is changed in that instant may be left for the next claim.
 // Within a reach, the bound on queued_at is checked inside the queue's index in the
 // visit of the firms, so that what lies before it costs no visit to the table; of one
 // firm and priority it is where the scan begins, and so is that on claimed_at of the
