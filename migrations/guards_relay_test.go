@@ -36,6 +36,8 @@ func relayAttacks() []attack {
 		{"an attempt in a year", undecided, fail + `1, 1, now() + interval '1 year', 'x', 'y')`, "failures_times_are_possible"},
 		{"a long code", undecided, fail + `1, 1, now(), repeat('x', 101), 'y')`, "failures_code_is_short"},
 		{"a long story", undecided, fail + `1, 1, now(), 'x', repeat('y', 501))`, "failures_text_is_short"},
+		{"a sink of a long name", undecided, fail + `1, 0, now(), 'x', 'y'); UPDATE ops.outbox_failures SET waits_for = repeat('s', 101), parked_at = NULL, parked_reason = NULL`, "failures_waits_for_is_short"},
+		{"parked and waiting for a sink", undecided, fail + `1, 0, now(), 'x', 'y');` + bend(park, `parked_at`, `waits_for = 'sqs', parked_at`), "failures_wait_or_are_parked"},
 		{"parked for nothing", undecided, fail + `1, 1, now(), 'x', 'y');` + bend(park, `'why'`, `NULL`), "failures_parked_says_why"},
 	}
 }
