@@ -22,6 +22,18 @@ const (
 	Calls                   // waits for somebody's answer
 )
 
+// Attr is one attribute of a span, named as OpenTelemetry's conventions have it.
+type Attr struct {
+	Key   string
+	Value slog.Value
+}
+
+// Text is an attribute that is text.
+func Text(key, value string) Attr { return Attr{key, slog.StringValue(value)} }
+
+// Number is an attribute that is a count or a number of a row.
+func Number[N int | int64](key string, n N) Attr { return Attr{key, slog.Int64Value(int64(n))} }
+
 // Span describes a piece of work to a Tracer: ids and words of closed sets, never
 // content.
 type Span struct {
@@ -31,11 +43,11 @@ type Span struct {
 	Parent TraceContext   // what it is a part of, where that is not what ctx says
 	Links  []TraceContext // what caused it, each a trace of its own; what cannot be read is left out
 	Since  time.Time      // when it began; zero for now
-	Attrs  []slog.Attr
+	Attrs  []Attr
 }
 
 // EndSpan ends a span. Failure is text fit for a log line, "" where all is well.
-type EndSpan func(failure string, attrs ...slog.Attr)
+type EndSpan func(failure string, attrs ...Attr)
 
 // Tracer begins spans; the nil Tracer traces nothing. The context that it returns
 // carries the span, for spans inside of it, for log lines and for TraceOf. No work
@@ -45,7 +57,7 @@ type Tracer func(ctx context.Context, s Span) (context.Context, EndSpan)
 // Begin begins a span, whose end the caller must call.
 func (t Tracer) Begin(ctx context.Context, s Span) (context.Context, EndSpan) {
 	if t == nil {
-		return ctx, func(string, ...slog.Attr) {}
+		return ctx, func(string, ...Attr) {}
 	}
 	return t(ctx, s)
 }

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"log/slog"
 
 	"briefrail/internal/nudge"
 	"briefrail/internal/rail"
@@ -19,7 +18,7 @@ func (r *Relay) traced(ctx context.Context, s *sink, nudges []nudge.Nudge) (cont
 		causes[i] = rail.TraceContext{Parent: n.TraceParent, State: n.TraceState}
 	}
 	ctx, end := r.opts.Tracer.Begin(ctx, rail.Span{Name: "send " + s.Place, Kind: rail.Sends, Links: causes, Attrs: append(s.words(),
-		slog.String("messaging.operation.type", "send"), slog.String("messaging.destination.name", s.Place), slog.Int("messaging.batch.message_count", len(nudges)))})
+		rail.Text("messaging.operation.type", "send"), rail.Text("messaging.destination.name", s.Place), rail.Number("messaging.batch.message_count", len(nudges)))})
 	return ctx, func(results []nudge.Result, err error) {
 		sent := 0
 		for _, res := range results {
@@ -31,15 +30,15 @@ func (r *Relay) traced(ctx context.Context, s *sink, nudges []nudge.Nudge) (cont
 		if err != nil {
 			failure = short(err.Error())
 		}
-		end(failure, slog.Int("rail.sent", sent))
+		end(failure, rail.Number("rail.sent", sent))
 	}
 }
 
 // words say what kind of a place it is. EventBridge has no conventions of its own: it
 // goes by those of calls of the AWS SDK.
-func (s *sink) words() []slog.Attr {
+func (s *sink) words() []rail.Attr {
 	if s.Name == "eventbridge" {
-		return []slog.Attr{slog.String("rpc.system", "aws-api"), slog.String("rpc.service", "EventBridge"), slog.String("rpc.method", "PutEvents")}
+		return []rail.Attr{rail.Text("rpc.system", "aws-api"), rail.Text("rpc.service", "EventBridge"), rail.Text("rpc.method", "PutEvents")}
 	}
-	return []slog.Attr{slog.String("messaging.system", "aws_sqs")}
+	return []rail.Attr{rail.Text("messaging.system", "aws_sqs")}
 }

@@ -28,10 +28,10 @@ func (a *attempt) traced(ctx context.Context) (context.Context, func()) {
 		return rail.WithTrace(ctx, rail.TraceContext{Parent: token.TraceParent()}), func() {}
 	}
 	causes, epoch := a.origin(ctx)
-	ctx, end := a.r.opts.Tracer.Begin(ctx, rail.Span{Name: "run", Run: token.Run, Links: causes, Attrs: []slog.Attr{
-		slog.String("rail.firm_id", a.c.Key.Firm.String()), slog.String("rail.matter_id", a.c.Key.Matter.String()),
-		slog.String("rail.run_id", token.Run.String()), slog.Int64("rail.token", token.Generation), slog.Int64("rail.epoch", epoch),
-		slog.Int("rail.attempt", a.c.Attempt), slog.Int64("rail.demands", a.c.Demands),
+	ctx, end := a.r.opts.Tracer.Begin(ctx, rail.Span{Name: "run", Run: token.Run, Links: causes, Attrs: []rail.Attr{
+		rail.Text("rail.firm_id", a.c.Key.Firm.String()), rail.Text("rail.matter_id", a.c.Key.Matter.String()),
+		rail.Text("rail.run_id", token.Run.String()), rail.Number("rail.token", token.Generation), rail.Number("rail.epoch", epoch),
+		rail.Number("rail.attempt", a.c.Attempt), rail.Number("rail.demands", a.c.Demands),
 	}})
 	ends := []rail.EndSpan{end}
 	for _, cause := range causes {
@@ -40,7 +40,7 @@ func (a *attempt) traced(ctx context.Context) (context.Context, func()) {
 	}
 	return ctx, func() {
 		for _, end := range ends {
-			end(pg.Text(a.err, 300), slog.String("rail.outcome", a.outcome), slog.String("error.type", a.kind))
+			end(pg.Text(a.err, 300), rail.Text("rail.outcome", a.outcome), rail.Text("error.type", a.kind))
 		}
 	}
 }
@@ -62,11 +62,11 @@ func (a *attempt) origin(ctx context.Context) (causes []rail.TraceContext, epoch
 // buildTraced is the builder's call as a span of the run; its context is what the
 // builder goes on from.
 func (a *attempt) buildTraced(ctx context.Context, b Builder, r Request) (Frame, Usage, error) {
-	ctx, end := a.r.opts.Tracer.Begin(ctx, rail.Span{Name: "build", Kind: rail.Calls, Attrs: []slog.Attr{slog.String("rail.builder", a.r.opts.BuilderName)}})
+	ctx, end := a.r.opts.Tracer.Begin(ctx, rail.Span{Name: "build", Kind: rail.Calls, Attrs: []rail.Attr{rail.Text("rail.builder", a.r.opts.BuilderName)}})
 	t := rail.TraceOf(ctx)
 	r.TraceParent, r.TraceState = t.Parent, t.State
 	f, u, err := safely(b).Build(ctx, r)
-	end(pg.Text(err, 300), slog.Int("rail.frame_bytes", len(f.JSON)), slog.Int64("rail.model_calls", u.ModelCalls), slog.Int64("rail.tokens", u.Tokens))
+	end(pg.Text(err, 300), rail.Number("rail.frame_bytes", len(f.JSON)), rail.Number("rail.model_calls", u.ModelCalls), rail.Number("rail.tokens", u.Tokens))
 	return f, u, err
 }
 

@@ -2,7 +2,6 @@ package trigger
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"briefrail/internal/rail"
@@ -21,9 +20,9 @@ func (t *Trigger) traced(ctx context.Context, name string, kind rail.SpanKind, s
 			demanded++
 		}
 	}
-	attrs := []slog.Attr{slog.Int("messaging.batch.message_count", len(all)), slog.Int("rail.demanded", demanded)}
+	attrs := []rail.Attr{rail.Number("messaging.batch.message_count", len(all)), rail.Number("rail.demanded", demanded)}
 	if kind == rail.Handles {
-		attrs = append(attrs, slog.String("messaging.system", "aws_sqs"), slog.String("messaging.operation.type", "process"))
+		attrs = append(attrs, rail.Text("messaging.system", "aws_sqs"), rail.Text("messaging.operation.type", "process"))
 	}
 	_, end := t.opts.Tracer.Begin(ctx, rail.Span{Name: name, Kind: kind, Links: causes, Since: since, Attrs: attrs})
 	end("")

@@ -113,7 +113,7 @@ func (t *Tracing) begin(ctx context.Context, s rail.Span) (context.Context, rail
 		within = trace.ContextWithRemoteSpanContext(ctx, parent)
 	case s.Parent != (rail.TraceContext{}):
 		// part of a trace that cannot be read: nobody could find it
-		return ctx, func(string, ...slog.Attr) {}
+		return ctx, func(string, ...rail.Attr) {}
 	}
 	_, span := t.tracer.Start(within, clean(s.Name), opts...)
 	ctx = trace.ContextWithSpan(ctx, span)

@@ -153,9 +153,9 @@ func TestHostileTextsAreTamed(t *testing.T) {
 	t.Parallel()
 	hostile := "a\n\x00\xff\u202e" + strings.Repeat("é", 10000)
 	spans := traced(t, nil, func(ctx context.Context, tr rail.Tracer) {
-		attrs := []slog.Attr{slog.String(hostile, hostile), slog.Any("err", errors.New(hostile)), slog.Duration("d", time.Second)}
+		attrs := []rail.Attr{rail.Text(hostile, hostile), {Key: "err", Value: slog.AnyValue(errors.New(hostile))}, rail.Number("n", 1)}
 		_, end := tr.Begin(ctx, rail.Span{Name: hostile, Attrs: attrs})
-		end(hostile, slog.String("k", hostile))
+		end(hostile, rail.Text("k", hostile))
 	})
 	if len(spans) != 1 || !spans[0].Failed {
 		t.Fatalf("got %+v", spans)

@@ -49,7 +49,7 @@ func kindOf(k rail.SpanKind) trace.SpanKind {
 
 // attributesOf takes over numbers, texts and switches; what else there is becomes
 // text.
-func attributesOf(attrs []slog.Attr) []attribute.KeyValue {
+func attributesOf(attrs []rail.Attr) []attribute.KeyValue {
 	out := make([]attribute.KeyValue, 0, len(attrs))
 	for _, a := range attrs {
 		v := a.Value.Resolve()
@@ -97,7 +97,7 @@ func linksOf(ctx context.Context, causes []rail.TraceContext) []trace.Link {
 }
 
 func endOf(span trace.Span) rail.EndSpan {
-	return func(failure string, attrs ...slog.Attr) {
+	return func(failure string, attrs ...rail.Attr) {
 		span.SetAttributes(attributesOf(attrs)...)
 		if failure != "" {
 			span.SetStatus(codes.Error, clean(failure))
