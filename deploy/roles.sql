@@ -180,8 +180,8 @@ BEGIN
   -- are written by them too. What a closing does is the operator's.
   GRANT EXECUTE ON FUNCTION ops.abort_overdue(text) TO rail_relay, rail_worker;
   GRANT EXECUTE ON FUNCTION ops.raise_hold(text, text, jsonb), ops.note_evidence(text, text, text, bigint, bigint, jsonb),
-    ops.note_path(text, text, text, boolean, text), ops.keep_shadow(uuid, uuid, bigint, jsonb, bytea, text, text, text, text, text),
-    ops.fence_retry_after(text) TO rail_worker, rail_operator;
+    ops.note_path(text, text, text, boolean, text), ops.watch_path(text, text, text), ops.keep_shadow(uuid, uuid, bigint, jsonb, bytea, text, text, text, text, text),
+    ops.fence_retry_after(text), ops.writer_rights(text) TO rail_worker, rail_operator;
   GRANT SELECT ON ops.write_fences, ops.writers, ops.writer_paths TO rail_relay, rail_worker;
   GRANT SELECT ON ops.shadow_frames TO rail_worker;
 
@@ -198,8 +198,10 @@ BEGIN
     ops.advance_scope(uuid, text, text), ops.abort_change(uuid, text, text), ops.abort_overdue(text), ops.complete_change(uuid, text, text),
     ops.retire_change(uuid, text, text), ops.retire_writer(text, text, text), ops.writer_rights(text), ops.remove_authority(text, text),
     ops.close_restored(text, text), ops.open_restored(text, text, bigint, text, text), ops.release_hold(bigint, text, text, text),
-    ops.watch_path(text, text, text), ops.fence_final_sequence(text, text), ops.fence_blockers(text),
-    ops.verify_scope(text, text, bigint), ops.scope_heads(text), ops.scope_digest(text), ops.relations_cut(text), ops.cohort_events(text) TO rail_operator;
+    ops.fence_final_sequence(text, text), ops.fence_blockers(text),
+    ops.verify_scope(text, text, bigint), ops.scope_heads(text), ops.scope_digest(text), ops.relations_cut(text), ops.cohort_events(text),
+    ops.move_unready(text, text), ops.rollback_conditions(uuid, interval, interval) TO rail_operator;
+  GRANT EXECUTE ON FUNCTION ops.may_use_new(uuid, text) TO rail_app, rail_worker;
   GRANT EXECUTE ON FUNCTION ops.shadow_summary(text), ops.fence_watches(interval) TO rail_worker, rail_operator, rail_readonly;
   -- what is in an imported frame is for whoever builds its shadow
   GRANT EXECUTE ON FUNCTION ops.shadow_todo(text, integer) TO rail_worker;

@@ -179,7 +179,7 @@ CREATE INDEX compatibility_to_export ON ops.compatibility_log (bucket, seq) WHER
 CREATE TABLE ops.fence_evidence (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
-  kind text NOT NULL CONSTRAINT evidence_kind CHECK (kind IN ('late_fact', 'stale_epoch', 'retired_path', 'exercised', 'hole', 'restore')),
+  kind text NOT NULL CONSTRAINT evidence_kind CHECK (kind IN ('late_fact', 'stale_epoch', 'retired_path', 'exercised', 'new_feature', 'hole', 'restore')),
   writer text,
   epoch bigint,
   sequence bigint,

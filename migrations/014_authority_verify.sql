@@ -115,6 +115,86 @@ BEGIN
   END LOOP;
 END $$;
 
+-- The way there and back, played in a fixture between the same two writers and taken
+-- back: null where it works, or what went wrong.
+CREATE FUNCTION ops.prove_reverse(in_from text, in_to text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  there uuid := gen_random_uuid();
+  back uuid := gen_random_uuid();
+  place text := 'fixture/reverse-' || there;
+  who CONSTANT text := 'dry run';
+BEGIN
+  PERFORM ops.configure_fences(ARRAY[place], in_from, who, who);
+  PERFORM ops.plan_change(there, place, in_to, NULL, '{"deadline_ms": 60000}', '{}', who, who);
+  PERFORM ops.play_crossing(there, who);
+  PERFORM ops.plan_change(back, place, in_from, there, '{"deadline_ms": 60000}', '{}', who, who);
+  PERFORM ops.play_crossing(back, who);
+  IF EXISTS (SELECT 1 FROM ops.write_fences f WHERE f.scope = place AND f.state = 'open' AND f.writer = in_from AND f.epoch = 3) THEN
+    RAISE EXCEPTION USING ERRCODE = 'RF000', MESSAGE = 'proved';
+  END IF;
+  RAISE EXCEPTION 'it did not come back';
+EXCEPTION
+  WHEN SQLSTATE 'RF000' THEN
+    RETURN NULL;
+  WHEN OTHERS THEN
+    RETURN 'the way back does not work: ' || SQLERRM;
+END $$;
+
+CREATE FUNCTION ops.play_crossing(change uuid, who text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM ops.shadow_change(change, '{}', who, who);
+  PERFORM ops.close_scope(change, who, who);
+  PERFORM ops.drain_scope(change);
+  PERFORM ops.seal_scope(change);
+  PERFORM ops.report_change(change, 0, sha256(''), '[]', interval '0');
+  PERFORM ops.advance_scope(change, who, who);
+END $$;
+
+-- What keeps a writer from writing.
+CREATE FUNCTION ops.writer_unready(in_writer text) RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(array_agg(x.why), '{}') FROM (
+    SELECT format('writer %s is retired', w.name) AS why FROM ops.writers w WHERE w.name = in_writer AND w.status = 'retired'
+    UNION ALL
+    SELECT format('no role of %s may write %s', w.name, g.guarded) FROM ops.writers w JOIN ops.write_fence_guards g ON g.writer = w.name
+     WHERE w.name = in_writer AND NOT EXISTS (
+       SELECT 1 FROM pg_roles p WHERE p.rolname = ANY (w.database_roles) AND has_table_privilege(p.oid, g.guarded, 'INSERT, UPDATE'))) x
+$$;
+
+-- What keeps a scope from moving, beside its relations.
+CREATE FUNCTION ops.move_unready(in_scope text, in_to text) RETURNS text[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  f ops.write_fences;
+  w ops.writers;
+  why text[] := '{}';
+  broken text;
+BEGIN
+  SELECT * INTO f FROM ops.write_fences x WHERE x.scope = in_scope;
+  FOR w IN SELECT * FROM ops.writers x WHERE x.name IN (f.writer, in_to) AND x.kind = 'external' LOOP
+    IF f.bucket IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ops.write_fence_guards g WHERE g.writer = w.name AND g.key_column IS NOT NULL AND g.sequence_column IS NOT NULL) THEN
+      why := why || format('no guarded table of %s orders its decisions: railctl authority guard, with a sequence', w.name);
+    END IF;
+    IF f.writer = w.name AND w.importer_role IS NULL THEN
+      why := why || format('writer %s has no importer', w.name);
+    END IF;
+    why := why || ops.writer_unready(w.name);
+  END LOOP;
+  SELECT string_agg(format('%s has lost its fence', g.guarded), '; ') INTO broken FROM ops.write_fence_guards g
+   WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = g.guarded AND t.tgname = 'write_fence' AND t.tgenabled = 'A');
+  why := why || broken || ops.unfenced_tables() || ops.prove_reverse(f.writer, in_to);
+  RETURN array_remove(why, NULL);
+END $$;
+
+-- The rail's own tables whose fence somebody took away or switched off.
+CREATE FUNCTION ops.unfenced_tables() RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT string_agg(format('%s has lost its fence', u.rel), '; ') FROM (VALUES ('ops.matter_frames'::regclass), ('ops.write_intents')) AS u (rel)
+   WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = u.rel AND t.tgname = 'write_fence' AND t.tgenabled = 'A')
+$$;
+
 -- What the rail has not yet built in the shadow, of the newest imported frames.
 CREATE FUNCTION ops.shadow_todo(in_scope text, at_most integer) RETURNS TABLE (firm uuid, matter uuid, sequence bigint, frame jsonb, digest bytea)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -134,6 +214,46 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
            WHERE w.scope = in_scope ORDER BY s.firm_id, s.matter_id, s.source_sequence DESC) s
    GROUP BY 1, 2 ORDER BY 1, 2
 $$;
+
+-- What only the new writer can do waits for the end of the window: a gate asks this
+-- before it is used, and what passed in spite of that stands in the way back.
+CREATE FUNCTION ops.may_use_new(in_matter uuid, feature text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT NOT EXISTS (SELECT 1 FROM ops.write_fence_changes c
+    WHERE c.scope = ops.fence_scope(ops.matter_bucket(in_matter)) AND c.phase = 'advanced' AND c.window_ends_at > clock_timestamp())
+$$;
+
+-- The five conditions of a way back, each with what is in its way.
+CREATE FUNCTION ops.rollback_conditions(change uuid, most_lag interval, newest_drill interval) RETURNS TABLE (name text, met boolean, detail text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c ops.write_fence_changes := ops.change_of(change);
+  f ops.write_fences;
+  n bigint;
+  lag interval;
+  broken text;
+BEGIN
+  SELECT * INTO f FROM ops.write_fences x WHERE x.scope = c.scope;
+  broken := ops.unfenced_tables();
+  RETURN QUERY SELECT 'only_writer', f.state = 'open' AND f.writer = c.to_writer AND f.epoch = c.to_epoch AND c.phase = 'advanced' AND c.window_ends_at > clock_timestamp() AND broken IS NULL,
+    coalesce(broken, format('%s is %s under %s at epoch %s; the window of the change ends %s', f.scope, f.state, f.writer, f.epoch, coalesce(c.window_ends_at::text, 'never')));
+
+  SELECT count(*), clock_timestamp() - min(l.committed_at) INTO n, lag FROM ops.compatibility_log l WHERE l.bucket = f.bucket AND l.exported_at IS NULL;
+  RETURN QUERY SELECT 'exported', n = 0 OR lag <= most_lag, format('%s frames are not exported, the oldest for %s', n, coalesce(lag, interval '0'));
+
+  SELECT count(*) INTO n FROM ops.fence_evidence e WHERE e.scope = c.scope AND e.kind = 'new_feature' AND e.seen_at >= c.advanced_at;
+  RETURN QUERY SELECT 'nothing_new_used', n = 0, format('%s uses of what only %s can do', n, c.to_writer);
+
+  -- every frame of the new epoch was named to the old side as it was committed
+  SELECT count(*) INTO n FROM ops.matter_frames m WHERE ops.matter_bucket(m.matter_id) = f.bucket AND m.source = 'rail' AND m.authority_epoch = c.to_epoch
+     AND NOT EXISTS (SELECT 1 FROM ops.compatibility_log l WHERE l.firm_id = m.firm_id AND l.matter_id = m.matter_id AND l.generation = m.generation);
+  RETURN QUERY SELECT 'effects_known', n = 0, format('%s frames that the old side was never told of', n);
+
+  SELECT string_agg(w, '; ') INTO broken FROM unnest(ops.writer_unready(c.from_writer)) AS w;
+  lag := (SELECT clock_timestamp() - max(e.seen_at) FROM ops.fence_evidence e WHERE e.kind = 'exercised' AND e.details->>'event' = 'restore');
+  RETURN QUERY SELECT 'old_side_ready', broken IS NULL AND lag IS NOT NULL AND lag <= newest_drill,
+    coalesce(broken || '; ', '') || CASE WHEN lag IS NULL THEN 'no restore drill is on record' ELSE format('the last restore drill is %s old', lag) END;
+END $$;
 
 -- The kinds of events that a cohort has been through since it crossed: what has to be
 -- seen there before another cohort follows.

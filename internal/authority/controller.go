@@ -2,10 +2,9 @@ package authority
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"briefrail/internal/pg"
 	"briefrail/internal/rail"
@@ -138,13 +137,18 @@ func (c Controller) OpenRestored(ctx context.Context, scope, writer string, epoc
 	return c.step(ctx, "OpenRestored", `ops.open_restored($1, $2, $3, $4, $5)`, scope, writer, epoch, c.Actor.Name, c.Actor.Reason)
 }
 
-// inTx runs fn on a controller of one transaction.
-func (c Controller) inTx(ctx context.Context, fn func(pgx.Tx) error) error {
-	return pg.InTx(ctx, c.DB, fn)
-}
-
 // millis is a duration as the database's options have it.
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// asText is v as the database reads JSON in every mode of the driver. What is passed
+// here are structs and maps of plain values, which always have a text.
+func asText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "null"
+	}
+	return string(text)
+}
 
 func wrap(what string, err error) error {
 	if err == nil {

@@ -47,10 +47,12 @@ type Answer struct {
 	PayloadDigest []byte          `json:"payload_digest,omitempty" db:"payload_digest"`
 	DecidedAt     *time.Time      `json:"decided_at,omitempty" db:"decided_at"`
 	RetryAfter    *time.Duration  `json:"retry_after,omitempty" db:"retry_after"`
+	Firm          rail.UUID       `json:"firm_id" db:"firm_id"` // whose intent it is: of OtherDigest, the one that has the id
+	Matter        rail.UUID       `json:"matter_id" db:"matter_id"`
 }
 
 const answerColumns = `SELECT coalesce(verdict, '') AS verdict, coalesce(replayed, false) AS replayed, coalesce(epoch, 0) AS epoch, coalesce(writer, '') AS writer,
-  coalesce(endpoint, '') AS endpoint, coalesce(revision, 0) AS revision, result, result_digest, payload_digest, decided_at, retry_after FROM `
+  coalesce(endpoint, '') AS endpoint, coalesce(revision, 0) AS revision, result, result_digest, payload_digest, decided_at, retry_after, firm_id, matter_id FROM `
 
 // Submit judges an intent, or returns what was decided of it before. Every verdict is
 // an Answer; an error means that nothing is known, and that Find will tell.
@@ -100,7 +102,7 @@ type Imported struct {
 // The session acts as the importer of the scope's writer.
 func Import(ctx context.Context, db pg.DB, f Imported) (generation int64, err error) {
 	err = db.QueryRow(ctx, `SELECT ops.import_frame($1, $2, $3, $4, $5, $6, $7)`,
-		f.Key.Firm, f.Key.Matter, f.Sequence, f.Frame, f.Digest[:], f.SchemaVersion, f.Builder).Scan(&generation)
+		f.Key.Firm, f.Key.Matter, f.Sequence, string(f.Frame), f.Digest[:], f.SchemaVersion, f.Builder).Scan(&generation)
 	return generation, wrap("Import("+f.Key.String()+")", err)
 }
 
@@ -108,7 +110,12 @@ func Import(ctx context.Context, db pg.DB, f Imported) (generation int64, err er
 // that source names. One whose outcome is Unknown blocks the crossing until it is
 // imported again with another.
 func ImportIntent(ctx context.Context, db pg.DB, i Intent, outcome string, result json.RawMessage, source string) error {
+	var said *string
+	if result != nil {
+		text := string(result)
+		said = &text
+	}
 	_, err := db.Exec(ctx, `SELECT ops.import_intent($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		i.ID, i.Key.Firm, i.Key.Matter, i.Kind, i.Expected, i.Digest[:], outcome, result, source)
+		i.ID, i.Key.Firm, i.Key.Matter, i.Kind, i.Expected, i.Digest[:], outcome, said, source)
 	return wrap("ImportIntent("+i.ID.String()+")", err)
 }
