@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"briefrail/internal/rail"
 )
 
 type stateError struct{ state string }
@@ -97,5 +99,28 @@ func TestLevelChangesAtRunTime(t *testing.T) {
 	l.Info("as text")
 	if !strings.Contains(b.String(), `msg="as text"`) {
 		t.Error(b.String())
+	}
+}
+
+// A line that is logged under a trace says which, also where it names one itself.
+func TestLinesCarryTheirTrace(t *testing.T) {
+	t.Parallel()
+	under := func(parent string, attrs ...any) map[string]any {
+		return line(t, func(l *slog.Logger) {
+			l.InfoContext(rail.WithTrace(t.Context(), rail.TraceContext{Parent: parent}), "x", attrs...)
+		})
+	}
+	got := under("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if got["trace_id"] != "0af7651916cd43dd8448eb211c80319c" || got["span_id"] != "b7ad6b7169203331" {
+		t.Errorf("got %v", got)
+	}
+	got = under("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", slog.String("trace_id", "its own"))
+	if got["trace_id"] != "its own" || got["span_id"] != "b7ad6b7169203331" {
+		t.Errorf("got %v", got)
+	}
+	for _, none := range []string{"", "nonsense"} {
+		if got := under(none); got["trace_id"] != nil || got["span_id"] != nil {
+			t.Errorf("%q: got %v", none, got)
+		}
 	}
 }
