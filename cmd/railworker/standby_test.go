@@ -41,7 +41,7 @@ func follower(t *testing.T, primary *local.Cluster, db *pgtest.DB) (*local.Clust
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := standby.Close(ctx); err != nil {
 			t.Error(err)
@@ -64,7 +64,7 @@ func cutOff(t *testing.T, standby, primary *pgtest.DB) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, 20*time.Second, "the replication has ended", func() bool {
+	eventually(t, 2*time.Minute, "the replication has ended", func() bool {
 		return one[int](t, primary.Pool, `SELECT count(*) FROM pg_stat_replication`) == 0
 	})
 }
@@ -88,9 +88,6 @@ func readOnlyAsk(t *testing.T, dsn, sql string) (n int) {
 // a claim that the new primary never saw is refused; the alarm tells of it and the
 // runbook ends it.
 func TestLossyFailoverToAStandby(t *testing.T) {
-	if !full() {
-		t.Skip("RAIL_TEST_LOAD=full runs it: an idle session may stay on the old node for longer than a gate waits")
-	}
 	t.Parallel()
 	cluster := pgtest.Cluster(t, local.Options{Settings: map[string]string{"shared_buffers": "64MB"}})
 	db := pgtest.NewOn(t, cluster, pgtest.Ops())
@@ -107,12 +104,12 @@ func TestLossyFailoverToAStandby(t *testing.T) {
 
 	keys := newKeys(2, 4)
 	tell(t, db.Pool, uploaded, keys...)
-	awaitQuiet(t, db.Pool, 60*time.Second)
-	eventually(t, 20*time.Second, "the standby has followed", func() bool { return peek[bool](t.Context(), next.Pool, quietSQL) })
+	awaitQuiet(t, db.Pool, 2*time.Minute)
+	eventually(t, 2*time.Minute, "the standby has followed", func() bool { return peek[bool](t.Context(), next.Pool, quietSQL) })
 	cutOff(t, next, db)
 	lost := newKeys(1, 2)
 	tell(t, db.Pool, uploaded, append(lost, keys[1])...)
-	awaitQuiet(t, db.Pool, 60*time.Second)
+	awaitQuiet(t, db.Pool, 2*time.Minute)
 	zombie := keys[0]
 	stale := builds.keep(zombie)
 	tell(t, db.Pool, uploaded, zombie)
@@ -130,10 +127,10 @@ func TestLossyFailoverToAStandby(t *testing.T) {
 	assertMovedOver(t, r, db, func() { assertNothingStaleLands(t, r, builds, stale, zombie) })
 	said := assertFailoverIsTold(t, r, ops)
 	ops.follow(t, said.Since)
-	awaitQuiet(t, next.Pool, 60*time.Second)
+	awaitQuiet(t, next.Pool, 2*time.Minute)
 	assertHealed(t, next)
 	assertFrames(t, next, keys, future)
-	eventually(t, 40*time.Second, "the alarm ends with the epoch", func() bool {
+	eventually(t, 2*time.Minute, "the alarm ends with the epoch", func() bool {
 		return w.metric("rail_ledger_changed") == 0 && w.metric("rail_ledger_epoch") == 2
 	})
 	if w.gone() {
@@ -146,7 +143,7 @@ func TestLossyFailoverToAStandby(t *testing.T) {
 func assertMovedOver(t *testing.T, r *wholeRail, old *pgtest.DB, work func()) {
 	t.Helper()
 	w, begun := r.workers[0], time.Now()
-	eventually(t, 20*time.Second, "ready on the new primary", w.ready)
+	eventually(t, 2*time.Minute, "ready on the new primary", w.ready)
 	t.Logf("ready %s after the promotion", time.Since(begun).Round(time.Millisecond))
 	const framesSQL = `SELECT count(*) FROM ops.matter_frames`
 	before := readOnlyAsk(t, old.DSN, framesSQL)
@@ -154,7 +151,7 @@ func assertMovedOver(t *testing.T, r *wholeRail, old *pgtest.DB, work func()) {
 	if n := w.metric("rail_db_read_only_sessions_total"); n < 1 {
 		t.Errorf("%v read-only sessions counted", n)
 	}
-	eventually(t, 30*time.Second, "no session of the worker on the old node", func() bool {
+	eventually(t, 2*time.Minute, "no session of the worker on the old node", func() bool {
 		return readOnlyAsk(t, old.DSN, `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'railworker%'`) == 0
 	})
 	if after := readOnlyAsk(t, old.DSN, framesSQL); after != before {
@@ -165,7 +162,7 @@ func assertMovedOver(t *testing.T, r *wholeRail, old *pgtest.DB, work func()) {
 // assertFailoverIsTold: metric, doctor and restore-check say what happened.
 func assertFailoverIsTold(t *testing.T, r *wholeRail, ops operator) rewound {
 	t.Helper()
-	eventually(t, 40*time.Second, "the alarm of the ledger's identity", func() bool { return r.workers[0].metric("rail_ledger_changed") == 1 })
+	eventually(t, 2*time.Minute, "the alarm of the ledger's identity", func() bool { return r.workers[0].metric("rail_ledger_changed") == 1 })
 	if state := diagnosis(t, r.db, "ledger_identity"); state != audit.Fail {
 		t.Errorf("ledger_identity is %s", state)
 	}
