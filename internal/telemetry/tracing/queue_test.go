@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,13 @@ func (s *sink) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error 
 	defer s.mu.Unlock()
 	s.batches = append(s.batches, len(spans))
 	return s.err
+}
+
+// sizes are those of the batches so far.
+func (s *sink) sizes() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.batches)
 }
 
 func (s *sink) Shutdown(context.Context) error { return nil }
@@ -86,18 +94,18 @@ func TestBatchesAreFullOrLate(t *testing.T) {
 		q := started(t, s, io.Discard)
 		end(q, 3)
 		synctest.Wait()
-		if len(s.batches) != 1 || s.batches[0] != 2 {
-			t.Errorf("at once: %v", s.batches)
+		if got := s.sizes(); !slices.Equal(got, []int{2}) {
+			t.Errorf("at once: %v", got)
 		}
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
-		if len(s.batches) != 2 || s.batches[1] != 1 || q.counted("delivered") != 3 {
-			t.Errorf("after the delay: %v", s.batches)
+		if got := s.sizes(); !slices.Equal(got, []int{2, 1}) || q.counted("delivered") != 3 {
+			t.Errorf("after the delay: %v", got)
 		}
 		end(q, 1)
 		q.finish(t.Context())
-		if len(s.batches) != 3 || q.counted("delivered") != 4 {
-			t.Errorf("at the stop: %v", s.batches)
+		if got := s.sizes(); !slices.Equal(got, []int{2, 1, 1}) || q.counted("delivered") != 4 {
+			t.Errorf("at the stop: %v", got)
 		}
 		end(q, 1)
 		if q.counted("dropped") != 1 {

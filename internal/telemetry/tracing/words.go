@@ -48,7 +48,7 @@ func kindOf(k rail.SpanKind) trace.SpanKind {
 }
 
 // attributesOf takes over numbers, texts and switches; what else there is becomes
-// text.
+// text, and empty text says nothing.
 func attributesOf(attrs []rail.Attr) []attribute.KeyValue {
 	out := make([]attribute.KeyValue, 0, len(attrs))
 	for _, a := range attrs {
@@ -59,7 +59,9 @@ func attributesOf(attrs []rail.Attr) []attribute.KeyValue {
 		case slog.KindBool:
 			out = append(out, attribute.Bool(clean(a.Key), v.Bool()))
 		default:
-			out = append(out, attribute.String(clean(a.Key), clean(v.String())))
+			if text := clean(v.String()); text != "" {
+				out = append(out, attribute.String(clean(a.Key), text))
+			}
 		}
 	}
 	return out
