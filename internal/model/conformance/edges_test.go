@@ -70,6 +70,17 @@ func TestEveryEdgeWithLargeFrames(t *testing.T) {
 	db.CheckLedger(t)
 }
 
+// It takes three demands for two of them to come during one build: every edge again,
+// within smaller bounds.
+func TestEveryEdgeOfThreeDemands(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, attempts)
+	if err := find(t, db, search(t, specs.Options{Workers: 1, Faults: 1, Demands: 3}), 0); err != nil {
+		t.Error(err)
+	}
+	db.CheckLedger(t)
+}
+
 // campaign walks a graph with several matters at once, each in a database of its own,
 // as a claim takes whatever is queued.
 type campaign struct {

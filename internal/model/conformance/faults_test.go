@@ -24,6 +24,7 @@ type fault struct {
 
 	function string           // where it is in a function of the database instead
 	at       specs.LedgerKind // walks without such a step are left out; 0 for none
+	demands  int              // that it takes to show it, where two are too few
 }
 
 // change applies the fault to the statement that it is in.
@@ -72,6 +73,9 @@ func faults() []fault {
 		{name: "landing: flag left up", in: land, text: []string{",\n         " + withoutFlag, ""}},
 		{name: "landing: attempts not forgotten", in: land, text: []string{"attempts = 0, ", ""}},
 		{name: "landing: demand of the build's time counted as served", in: land, text: []string{"h.requested_generation - h.claimed_generation", "0"}},
+		{name: "landing: all demand of the build's time counted as one", in: land, text: []string{
+			"h.requested_generation - h.claimed_generation", "CASE WHEN h.rebuild_needed THEN 1 ELSE 0 END",
+		}, demands: 3},
 		{name: "landing: nobody is told", in: land, text: []string{"FROM landed s WHERE true", "FROM landed s WHERE false"}},
 		{name: "settling: the run's row not believed", in: question, text: []string{question, "SELECT 'running' FROM"}},
 
@@ -185,7 +189,7 @@ func find(t *testing.T, db *database, g *graph, at specs.LedgerKind) error {
 // would take it, and what the guards of the tables refuse besides is written down.
 func TestDeliberateFaults(t *testing.T) {
 	t.Parallel()
-	g := search(t, specs.Options{Workers: 2, Faults: 2})
+	two, three := search(t, specs.Options{Workers: 2, Faults: 2}), search(t, specs.Options{Workers: 1, Faults: 1, Demands: 3})
 	all := faults()
 	refusedBy := make([]string, len(all))
 	caughtAt := make([]string, len(all))
@@ -193,6 +197,10 @@ func TestDeliberateFaults(t *testing.T) {
 		for i := range all {
 			t.Run(all[i].name, func(t *testing.T) {
 				t.Parallel()
+				g := two
+				if all[i].demands > 2 {
+					g = three
+				}
 				caughtAt[i] = unguarded(t, g, &all[i])
 				refusedBy[i] = guarded(t, g, &all[i])
 			})
