@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,7 +28,7 @@ SELECT l.epoch, coalesce(o.traceparent, ''), coalesce(o.tracestate, '')
      ORDER BY f.seq DESC LIMIT 128) o ON true`
 
 // Origin reads what caused a claim: the trace contexts of the facts that its build
-// serves, the latest 128 at most, and the ledger's epoch. It is right while the claim
+// serves, of the latest 128 at most and each once, and the ledger's epoch. It is right while the claim
 // is live.
 func Origin(ctx context.Context, db pg.DB, c jobs.Claim) (causes []rail.TraceContext, epoch int64, err error) {
 	rows, err := db.Query(ctx, originSQL, c.Key.Firm, c.Key.Matter, c.Token.Generation)
@@ -36,7 +37,7 @@ func Origin(ctx context.Context, db pg.DB, c jobs.Claim) (causes []rail.TraceCon
 	}
 	var t rail.TraceContext
 	_, err = pgx.ForEachRow(rows, []any{&epoch, &t.Parent, &t.State}, func() error {
-		if t.Parent != "" {
+		if t.Parent != "" && !slices.Contains(causes, t) { // one transaction may have told of many facts
 			causes = append(causes, t)
 		}
 		return nil

@@ -39,6 +39,7 @@ func TestOriginIsOfWhatTheBuildServes(t *testing.T) {
 	t.Parallel()
 	l, k := newLedger(t), newKey()
 	landed := l.traced(k, 1)
+	l.traced(k, 1) // of the same transaction
 	l.decide()
 	first := l.claim("w")
 	got, epoch, err := audit.Origin(t.Context(), l.Pool, first.Claim)

@@ -88,10 +88,15 @@ func written(c trace.SpanContext) rail.TraceContext {
 // linksOf are the causes that can be read, each once.
 func linksOf(ctx context.Context, causes []rail.TraceContext) []trace.Link {
 	var out []trace.Link
-	seen := map[trace.SpanID]bool{}
+	type id struct {
+		trace trace.TraceID
+		span  trace.SpanID
+	}
+	seen := map[id]bool{}
 	for _, t := range causes {
-		if c := read(ctx, t); c.IsValid() && !seen[c.SpanID()] && len(out) < mostLinks {
-			seen[c.SpanID()] = true
+		c := read(ctx, t)
+		if named := (id{c.TraceID(), c.SpanID()}); c.IsValid() && !seen[named] && len(out) < mostLinks {
+			seen[named] = true
 			out = append(out, trace.Link{SpanContext: c})
 		}
 	}
