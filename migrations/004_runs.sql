@@ -49,9 +49,13 @@ BEGIN
   IF NEW.outcome <> 'running' THEN
     PERFORM ops.runs_refuse('runs_born_running', 'a run is born running');
   END IF;
-  PERFORM 1 FROM ops.matter_frame_jobs j
-   WHERE j.firm_id = NEW.firm_id AND j.matter_id = NEW.matter_id
-     AND j.run_id = NEW.run_id AND j.claimed_generation = NEW.generation AND j.attempts = NEW.attempt;
+  -- from the newest version of the row backwards: forwards all that cannot be cleared
+  -- away would be passed, and "=" would have the order forgotten
+  PERFORM 1 FROM (
+    SELECT j.run_id, j.claimed_generation, j.attempts FROM ops.matter_frame_jobs j
+     WHERE (j.firm_id, j.matter_id) >= (NEW.firm_id, NEW.matter_id) AND (j.firm_id, j.matter_id) <= (NEW.firm_id, NEW.matter_id)
+     ORDER BY j.firm_id DESC, j.matter_id DESC LIMIT 1) j
+   WHERE j.run_id = NEW.run_id AND j.claimed_generation = NEW.generation AND j.attempts = NEW.attempt;
   IF NOT FOUND THEN
     PERFORM ops.runs_refuse('runs_belong_to_their_claim', 'a run is inserted with the claim that opened it');
   END IF;
