@@ -34,14 +34,16 @@ END $$;
 CREATE FUNCTION ops.fence_blockers(in_scope text) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_agg(b.row ORDER BY b.row->>'kind', b.row->>'since'), '[]') FROM (
-    SELECT jsonb_strip_nulls(jsonb_build_object('kind', CASE WHEN p.gid IS NULL THEN 'transaction' ELSE 'prepared' END, 'lock', k.lock, 'gid', p.gid,
+    SELECT jsonb_strip_nulls(jsonb_build_object('kind', CASE WHEN l.pid IS NULL THEN 'prepared' ELSE 'transaction' END, 'lock', k.lock, 'gid', p.gid,
              'pid', l.pid, 'role', coalesce(a.usename, p.owner), 'application', a.application_name, 'state', a.state, 'since', coalesce(a.xact_start, p.prepared))) AS row
       FROM (VALUES ('a', ops.fence_key('a', in_scope)), ('b', ops.fence_key('b', in_scope))) AS k (lock, id)
       JOIN pg_locks l ON l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
        AND (l.classid::bigint << 32 | l.objid::bigint) = k.id
       LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-      LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction
+      -- a prepared transaction has no process; it is known by the lock on its own id
+      LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = l.virtualtransaction
+      LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
     UNION ALL
     SELECT jsonb_build_object('kind', 'lease', 'run_id', j.run_id, 'since', j.claimed_at, 'until', j.lease_expires_at)
       FROM ops.matter_frame_jobs j JOIN ops.write_fences f ON f.scope = in_scope AND f.bucket = j.bucket

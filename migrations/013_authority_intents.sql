@@ -105,11 +105,11 @@ $$;
 --   closing                      come back after retry_after with the same intent
 CREATE TYPE ops.intent_answer AS (
   verdict text, replayed boolean, epoch bigint, writer text, endpoint text, revision bigint, result jsonb, result_digest bytea,
-  payload_digest bytea, decided_at timestamptz, retry_after interval);
+  payload_digest bytea, decided_at timestamptz, retry_after interval, firm_id uuid, matter_id uuid);
 
 CREATE FUNCTION ops.find_intent(id uuid) RETURNS ops.intent_answer
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT i.outcome, true, i.epoch, i.writer, w.endpoint, ops.matter_revision(i.firm_id, i.matter_id), i.result, i.result_digest, i.payload_digest, i.decided_at, NULL::interval
+  SELECT i.outcome, true, i.epoch, i.writer, w.endpoint, ops.matter_revision(i.firm_id, i.matter_id), i.result, i.result_digest, i.payload_digest, i.decided_at, NULL::interval, i.firm_id, i.matter_id
     FROM ops.write_intents i JOIN ops.writers w ON w.name = i.writer WHERE i.intent_id = $1 AND ops.sees_firm(i.firm_id)
 $$;
 
@@ -123,6 +123,8 @@ DECLARE
   a ops.intent_answer;
   round integer := 0;
 BEGIN
+  a.firm_id := firm;
+  a.matter_id := matter;
   IF NOT ops.sees_firm(firm) THEN
     a.verdict := 'other_firm'; -- than that of SET LOCAL rail.firm_id
     RETURN a;
@@ -321,6 +323,9 @@ BEGIN
    WHERE f.scope = in_scope AND x.direction = 'restore' AND f.state = 'sealed';
   IF NOT FOUND THEN
     PERFORM ops.change_denied('RF422', 'restore_not_closed', format('%s is not closed by a restore', in_scope));
+  END IF;
+  IF in_epoch <= c.from_epoch THEN
+    PERFORM ops.change_denied('RF422', 'restore_needs_a_later_epoch', format('%s was at epoch %s when it was closed: %s is not later', in_scope, c.from_epoch, in_epoch));
   END IF;
   UPDATE ops.write_fences SET state = 'open', epoch = in_epoch, writer = in_writer, closing_deadline = NULL, changed_at = clock_timestamp() WHERE scope = in_scope;
   UPDATE ops.write_fence_changes SET phase = 'completed', outcome = 'advanced', to_epoch = in_epoch, advanced_at = clock_timestamp(), completed_at = clock_timestamp(),

@@ -78,7 +78,7 @@ func (c *Canary) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		err := c.turn(ctx)
+		err := c.Turn(ctx)
 		switch {
 		case c.Loops == nil || ctx.Err() != nil:
 		case err == nil:
@@ -101,7 +101,8 @@ SELECT w.name, 'role', r.name, NULL, NULL, NULL FROM ops.writers w CROSS JOIN LA
  WHERE w.status = 'retired' AND NOT EXISTS (SELECT 1 FROM ops.writer_paths p WHERE p.writer = w.name AND p.kind = 'role' AND p.path = r.name)
  ORDER BY 1, 2, 3`
 
-func (c *Canary) turn(ctx context.Context) error {
+// Turn tries every way of every retired writer once.
+func (c *Canary) Turn(ctx context.Context) error {
 	paths, err := list[Path](ctx, c.DB, "Canary", retiredPathsSQL)
 	if err != nil {
 		return err

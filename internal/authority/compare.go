@@ -111,6 +111,9 @@ func canonical(doc []byte) (any, error) {
 	return said(v), nil
 }
 
+// number is one in its shortest spelling, which is no text.
+type number string
+
 func said(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -137,7 +140,7 @@ func said(v any) any {
 		}
 	case json.Number:
 		if r, ok := new(big.Rat).SetString(v.String()); ok && len(v) < 400 {
-			return r.RatString()
+			return number(r.RatString())
 		}
 	}
 	return v
@@ -145,8 +148,8 @@ func said(v any) any {
 
 // walk reports every path at which the two differ, in order.
 func walk(path []string, a, b any, report func(path []string, a, b any)) {
-	if x, ok := a.(map[string]any); ok {
-		if y, ok := b.(map[string]any); ok {
+	if x, ok := object(a, b); ok {
+		if y, ok := object(b, a); ok {
 			names := slices.Collect(maps.Keys(x))
 			for name := range y {
 				if _, both := x[name]; !both {
@@ -171,6 +174,15 @@ func walk(path []string, a, b any, report func(path []string, a, b any)) {
 	if !equal(a, b) {
 		report(path, a, b)
 	}
+}
+
+// object is v as one; what is absent is an empty one beside an object.
+func object(v, beside any) (map[string]any, bool) {
+	if _, ok := beside.(map[string]any); ok && v == nil {
+		return nil, true
+	}
+	m, ok := v.(map[string]any)
+	return m, ok
 }
 
 // equal compares what walk does not go into; lists of two lengths differ as a whole.

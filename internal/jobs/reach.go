@@ -71,7 +71,7 @@ WITH n AS MATERIALIZED (
   SELECT q.firm_id, q.matter_id, q.queued_at FROM ops.matter_frame_jobs q, n
    WHERE q.run_status = 'queued' AND q.queued_at >= coalesce($5::timestamptz, '-infinity') AND q.queued_at < n.soon
      AND (q.attempts = 0 OR q.not_before <= n.now + $2::interval)
-     AND ops.scope_writer_is_rail(q.bucket)
+     AND q.bucket <> ALL ((SELECT ops.buckets_elsewhere())::smallint[])
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL)
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id = q.firm_id)
   UNION

@@ -1,0 +1,177 @@
+package authority_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"briefrail/internal/authority"
+	"briefrail/internal/rail"
+)
+
+// everything crosses: all 64 buckets are the rail's, and their windows over.
+func (s *stage) everything(t *testing.T) {
+	t.Helper()
+	for _, scope := range allScopes() {
+		s.scope = scope
+		id := s.planned(t, nil)
+		if ch, err := s.c.Cross(t.Context(), id, s.heads); err != nil || ch.Outcome != "advanced" {
+			t.Fatalf("%s: %+v, %v", scope, ch, err)
+		}
+		if _, err := s.c.Complete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if ch, err := s.c.Retire(t.Context(), id); err != nil || ch.Phase != "retired" {
+			t.Fatalf("%+v, %v", ch, err)
+		}
+	}
+}
+
+// After the last bucket the old writer can write nothing by any path, a way that is
+// planted is found, and the fence can go.
+func TestRetirement(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	if _, err := s.c.RetireWriter(t.Context(), "old", nil); err == nil {
+		t.Fatal("a writer with authority is retired")
+	}
+	if _, err := s.c.Remove(t.Context()); err == nil {
+		t.Fatal("a fence is taken away before its writer is retired")
+	}
+	s.everything(t)
+	left, err := s.c.RetireWriter(t.Context(), "old", s.Pool)
+	if err != nil || len(left) != 0 {
+		t.Fatalf("what is left: %+v, %v", left, err)
+	}
+	s.scope = scopeOf(s.key)
+	if err := s.write(t.Context(), s.old, s.key, `{"n": 2}`); err == nil {
+		t.Error("the retired role writes")
+	}
+	_, err = s.old.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
+	if err == nil {
+		t.Error("the retired role is admitted")
+	}
+	_, err = s.Pool.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
+	wantState(t, "admission of a retired writer", err, "RF410")
+
+	reg := prometheus.NewRegistry()
+	canary := authority.NewCanary(s.Pool, time.Hour, nil, nil, slog.New(slog.DiscardHandler), reg)
+	s.oneTurn(t, canary)
+	if n := open(t, reg); n != 0 {
+		t.Errorf("%g ways are open", n)
+	}
+	exec(t, s.Pool, `GRANT INSERT ON public.legacy_briefs TO `+s.oldRole)
+	s.oneTurn(t, canary)
+	if n := open(t, reg); n != 1 {
+		t.Errorf("a planted way is not found: %g", n)
+	}
+	if holds, err := authority.Holds(t.Context(), s.Pool, false); err != nil || len(holds) != 1 || holds[0].Watch != "retired_paths" {
+		t.Errorf("%+v, %v", holds, err)
+	}
+	exec(t, s.Pool, `REVOKE INSERT ON public.legacy_briefs FROM `+s.oldRole)
+	s.remove(t)
+}
+
+func (s *stage) remove(t *testing.T) {
+	t.Helper()
+	if err := s.c.Unguard(t.Context(), "public.legacy_briefs"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.c.Remove(t.Context()); err != nil || n != 64 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if won, err := s.build(t, rail.Key{Firm: s.key.Firm, Matter: s.key.Matter}); !won || err != nil {
+		t.Errorf("the rail without a fence: %v, %v", won, err)
+	}
+	if n := value[int64](t, s.Pool, `SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'write_fence%'`); n != 0 {
+		t.Errorf("%d triggers are left", n)
+	}
+	if n := value[int64](t, s.Pool, `SELECT count(*) FROM ops.write_fence_changes`); n != 64 {
+		t.Errorf("history has %d changes", n)
+	}
+}
+
+// oneTurn runs the canary until it has tried.
+func (s *stage) oneTurn(t *testing.T, c *authority.Canary) {
+	t.Helper()
+	if err := c.Turn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, reg *prometheus.Registry) (sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sum += m.GetGauge().GetValue()
+		}
+	}
+	return sum
+}
+
+// A ledger that came out of a backup stays closed, scope by scope, until a person opens
+// a new epoch.
+func TestARestoredLedgerStaysClosed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	if n, err := s.c.CloseRestored(t.Context()); err != nil || n != 64 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	s.wantFence(t, "sealed", "old", 1)
+	wantState(t, "a write into a restored ledger", s.write(t.Context(), s.old, s.key, `{"n": 2}`), "RF503")
+	if aborted := value[int64](t, s.Pool, `SELECT count(*) FROM ops.abort_overdue('test')`); aborted != 0 {
+		t.Errorf("the watchdog opened %d restored scopes", aborted)
+	}
+	d, err := authority.Doctor(t.Context(), s.Pool, s.scope)
+	if err != nil || d.Next != "railctl authority open-restored "+s.scope {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := s.c.OpenRestored(t.Context(), s.scope, "old", 1); err == nil {
+		t.Error("opened under the old epoch")
+	}
+	if ch, err := s.c.OpenRestored(t.Context(), s.scope, "old", 7); err != nil || *ch.ToEpoch != 7 {
+		t.Fatalf("%+v, %v", ch, err)
+	}
+	s.wantFence(t, "open", "old", 7)
+	s.mustWrite(t, s.key, `{"n": 2}`)
+}
+
+// The doctor names one safe step at each state, and that a table has lost its fence.
+func TestTheDoctorNamesOneStep(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	want := func(next string) {
+		t.Helper()
+		d, err := authority.Doctor(t.Context(), s.Pool, s.scope)
+		if err != nil || d.Next != next || d.Why == "" {
+			t.Fatalf("%+v, %v, want %q", d, err, next)
+		}
+	}
+	want("railctl authority plan " + s.scope)
+	id := s.planned(t, nil)
+	want("railctl authority cross " + id.String())
+	s.until(t, id, "sealed")
+	want("railctl authority cross " + id.String())
+	if _, err := s.c.Cross(t.Context(), id, s.heads); err != nil {
+		t.Fatal(err)
+	}
+	want("")
+	if _, err := s.c.Complete(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	want("railctl authority retire " + id.String())
+	exec(t, s.Pool, `ALTER TABLE public.legacy_briefs DISABLE TRIGGER write_fence`)
+	want("railctl authority guard legacy_briefs")
+	if d, err := authority.Doctor(t.Context(), s.Pool, "fixture/none"); err != nil || d.Fence != nil || d.Next == "" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
