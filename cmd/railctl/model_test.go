@@ -63,6 +63,8 @@ func TestModelCheckAsData(t *testing.T) {
 		{"--model job", exitOK, 113, 0},
 		{"--model batch --gate first", exitError, 29, 28},
 		{"--model batch --gate record", exitOK, 29, 28},
+		{"--model authority --faults 0 --attempts 1", exitOK, 1139, 3095},
+		{"--model authority --faults 1 --attempts 1 --without lock-b", exitError, 14691, 49182},
 	} {
 		r := modelData[checkedModel](t, "model.check", x.code, append([]string{"check"}, strings.Fields(x.args)...)...)
 		if r.States != x.states || (x.transitions > 0 && r.Transitions != x.transitions) || !r.Complete {

@@ -17,14 +17,24 @@ import (
 // at the widest bounds, and then at all smaller ones.
 type study struct {
 	model  string
-	widest []bounds
+	widest func(defence string) []bounds
 	judged map[string][]model.Verdict // by title
 }
 
-type bounds struct{ workers, faults, demands int }
+// bounds may leave the attempts out: the model's own.
+type bounds struct{ workers, faults, demands, attempts int }
 
 func (b bounds) String() string {
-	return several(b.workers, "worker") + ", " + several(b.faults, "fault") + ", " + several(b.demands, "demand")
+	words := several(b.workers, "worker") + ", " + several(b.faults, "fault") + ", " + several(b.demands, "demand")
+	if b.attempts > 0 {
+		words += ", " + several(b.attempts, "attempt")
+	}
+	return words
+}
+
+// everywhere are the same widest bounds, whatever is taken away.
+func everywhere(widest ...bounds) func(string) []bounds {
+	return func(string) []bounds { return widest }
 }
 
 // damage is what the removal of one defence does.
@@ -56,23 +66,34 @@ func purposes() map[string]string {
 		"ledger run_id": "landed by another's token", "ledger renewal": "parked though nothing failed",
 		"ledger rebuild-flag": "demand is forgotten", "ledger atomic-demand": "demand is forgotten",
 		"ledger attempt-cap": "more attempts than the cap allows", "ledger fenced-insert": "a frame of a stale claim",
+
+		"authority lock-a": "an admitted write is cut off within its grace", "authority second-look": "an admitted write is cut off within its grace",
+		"authority commit-tail": "a late write", "authority lock-b": "a late write", "authority read-committed": "a late write",
+		"authority role": "two open sides", "authority epoch": "a late write",
+		"authority position-under-lock": "an accepted write beyond the final sequence", "authority state-check": "a verb takes effect out of its turn",
+		"authority change-id": "a change is carried out twice", "authority report": "the side in charge lacks an accepted write",
+		"authority own-report": "the side in charge lacks an accepted write", "authority unknown-blocks": "every intent is answered",
+		"authority window": "authority goes where the way was given up", "authority deadline": "one side may write",
+		"authority receipts": "an intent is executed twice", "authority digest": "an answer for other content",
 	}
 }
 
 // Each defence taken away breaks what it is there for.
 func TestDefences(t *testing.T) {
 	t.Parallel()
-	for name, widest := range map[string][]bounds{"ledger": {{3, 3, 2}}, "relay": {{2, 1, 2}, {2, 2, 1}}} {
+	for name, widest := range map[string]func(string) []bounds{
+		"ledger":    everywhere(bounds{3, 3, 2, 0}),
+		"relay":     everywhere(bounds{2, 1, 2, 0}, bounds{2, 2, 1, 0}),
+		"authority": authorityBounds,
+	} {
 		st := study{name, widest, map[string][]model.Verdict{}}
-		entries := specs.List()
-		entry := entries[slices.IndexFunc(entries, func(e specs.Entry) bool { return e.Name == st.model })]
 		var all []damage
-		for _, s := range entry.Switches {
+		for _, s := range entry(st.model).Switches {
 			d := st.remove(t, s)
 			if len(d.broken) == 0 {
 				t.Errorf("%s without %s: nothing breaks: it is not modelled, or not needed", st.model, s.Name)
 			}
-			if p, named := purposes()[st.model+" "+s.Name]; (st.model == "ledger") != named {
+			if p, named := purposes()[st.model+" "+s.Name]; (st.model != "relay") != named {
 				t.Errorf("%s %s: what is it there for? name it in purposes", st.model, s.Name)
 			} else if named && !slices.ContainsFunc(d.broken, func(b broken) bool { return b.Name == p }) {
 				t.Errorf("%s without %s: %q holds, which it is there for", st.model, s.Name, p)
@@ -80,60 +101,84 @@ func TestDefences(t *testing.T) {
 			golden(t, st.model+"/without-"+s.Name+".txt", d.text())
 			all = append(all, d)
 		}
-		document(t, st.model+" defences", defencesTable(all))
-		document(t, st.model+" traces", tracesList(all))
+		document(t, st.model+" defences", defencesTable("without", all))
+		if st.model == "authority" {
+			st.variants(t)
+			all = only(all, func(defence string) string { return purposes()["authority "+defence] })
+		}
+		document(t, st.model+" traces", tracesList("Without ", all))
 	}
 }
 
-// remove judges the model without one defence.
+func entry(name string) specs.Entry {
+	all := specs.List()
+	return all[slices.IndexFunc(all, func(e specs.Entry) bool { return e.Name == name })]
+}
+
+// remove judges the model without one defence, or in one of its versions.
 func (st study) remove(t *testing.T, s specs.Switch) damage {
 	t.Helper()
 	d := damage{Switch: s}
-	breaks, lost := map[int]bool{}, map[int]bool{}
-	var verdicts []model.Verdict
-	for i, b := range st.widest {
-		verdicts = st.judge(t, s.Name, b)
-		for place, v := range verdicts {
-			breaks[place] = breaks[place] || !v.OK
-			lost[place] = !v.OK && (i == 0 || lost[place])
+	var names []string
+	breaks, lost := map[string]bool{}, map[string]bool{}
+	for _, b := range st.widest(s.Name) {
+		for _, v := range st.judge(t, s.Name, b) {
+			known := slices.Contains(names, v.Name)
+			if !known {
+				names = append(names, v.Name)
+			}
+			reach := v.Kind == model.Reachable
+			breaks[v.Name] = breaks[v.Name] || !reach && !v.OK
+			lost[v.Name] = reach && !v.OK && (!known || lost[v.Name])
 		}
 	}
-	for place, v := range verdicts {
+	for _, name := range names {
 		switch {
-		case v.Kind == model.Reachable && lost[place]:
-			d.lost = append(d.lost, v.Name)
-		case v.Kind != model.Reachable && breaks[place]:
-			d.broken = append(d.broken, st.smallest(t, s.Name, place))
+		case lost[name]:
+			d.lost = append(d.lost, name)
+		case breaks[name]:
+			d.broken = append(d.broken, st.smallest(t, s.Name, name))
 		}
 	}
 	return d
 }
 
-// smallest finds the first bounds at which the property of that place is broken.
-func (st study) smallest(t *testing.T, defence string, place int) broken {
+// smallest finds the first bounds at which a property is broken.
+func (st study) smallest(t *testing.T, defence, property string) broken {
 	t.Helper()
-	most := st.widest[0]
-	for _, b := range st.widest {
-		most = bounds{max(most.workers, b.workers), max(most.faults, b.faults), max(most.demands, b.demands)}
+	widest := st.widest(defence)
+	most := widest[0]
+	for _, b := range widest {
+		most = bounds{max(most.workers, b.workers), max(most.faults, b.faults), max(most.demands, b.demands), max(most.attempts, b.attempts)}
 	}
 	for faults := range most.faults + 1 {
 		for workers := 1; workers <= most.workers; workers++ {
 			for demands := 1; demands <= most.demands; demands++ {
-				b := bounds{workers, faults, demands}
-				if v := st.judge(t, defence, b)[place]; !v.OK {
-					return broken{b, v}
+				for attempts := min(1, most.attempts); attempts <= most.attempts; attempts++ {
+					b := bounds{workers, faults, demands, attempts}
+					for _, v := range st.judge(t, defence, b) {
+						if v.Name == property && !v.OK {
+							return broken{b, v}
+						}
+					}
 				}
 			}
 		}
 	}
-	t.Fatalf("%s without %s: property %d is broken, and then it is not", st.model, defence, place)
+	t.Fatalf("%s without %s: %q is broken, and then it is not", st.model, defence, property)
 	return broken{}
 }
 
 // judge checks a variant, or remembers what it was.
-func (st study) judge(t *testing.T, without string, b bounds) []model.Verdict {
+func (st study) judge(t *testing.T, defence string, b bounds) []model.Verdict {
 	t.Helper()
-	c := find(t, st.model, specs.Options{Workers: b.workers, Faults: b.faults, Demands: b.demands, Without: []string{without}})
+	o := specs.Options{Workers: b.workers, Faults: b.faults, Demands: b.demands, Attempts: b.attempts}
+	if slices.Contains(entry(st.model).Versions, defence) {
+		o.Version = defence
+	} else {
+		o.Without = []string{defence}
+	}
+	c := find(t, st.model, o)
 	if st.judged[c.Title()] == nil {
 		st.judged[c.Title()] = check(t, c).Properties
 	}
@@ -169,6 +214,16 @@ func TestFiguresAreInTheDocument(t *testing.T) {
 		relay += figures(row[:])
 	}
 	document(t, "relay figures", relay)
+	authority := table("writers", "faults", "intents", "changes", "states", "transitions", "depth")
+	for _, row := range authorityFigures {
+		authority += figures(row[:])
+	}
+	document(t, "authority figures", authority)
+	deep := table("writers", "faults", "intents", "changes", "states", "transitions", "depth")
+	for _, row := range deepFigures {
+		deep += figures(row[:])
+	}
+	document(t, "authority deep figures", deep)
 }
 
 func table(heads ...string) string {
@@ -183,9 +238,9 @@ func figures(row []int) string {
 	return line + "\n"
 }
 
-func defencesTable(all []damage) string {
+func defencesTable(head string, all []damage) string {
 	var b strings.Builder
-	b.WriteString(table("without", "what breaks", "smallest bounds", "steps", "states"))
+	b.WriteString(table(head, "what breaks", "smallest bounds", "steps", "states"))
 	for _, d := range all {
 		name := d.Name
 		for _, v := range d.broken {
@@ -200,10 +255,10 @@ func defencesTable(all []damage) string {
 }
 
 // tracesList has each trace once, under the properties that it breaks.
-func tracesList(all []damage) string {
+func tracesList(head string, all []damage) string {
 	var b strings.Builder
 	for _, d := range all {
-		fmt.Fprintf(&b, "Without %s (%s):\n\n", d.Name, d.About)
+		fmt.Fprintf(&b, "%s%s (%s):\n\n", head, d.Name, d.About)
 		for rest := d.broken; len(rest) > 0; {
 			same := func(v broken) bool { return slices.Equal(v.Trace, rest[0].Trace) }
 			var names []string

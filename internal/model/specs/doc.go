@@ -1,11 +1,12 @@
 // Package specs holds the models: three published ones, whose figures are known,
 // and the rail's own.
 //
-//	router  claims a record, dispatches one second-level assignment, marks it ROUTED
-//	job     inserts or reclaims a row, runs, writes done
-//	batch   a gate that sends flagged records of a batch to review
-//	ledger  the rail's job row: claimed, built, landed under its token, swept
-//	relay   facts on their way over a bus that promises nothing, turned into demand
+//	router     claims a record, dispatches one second-level assignment, marks it ROUTED
+//	job        inserts or reclaims a row, runs, writes done
+//	batch      a gate that sends flagged records of a batch to review
+//	ledger     the rail's job row: claimed, built, landed under its token, swept
+//	relay      facts on their way over a bus that promises nothing, turned into demand
+//	authority  the fence of a scope, and the change that moves it from one writer to another
 //
 // Each is a model.Model in a file of its own, with its defences as switches, and
 // an Entry by which programs find it without knowing its types. What a model
@@ -47,6 +48,21 @@
 // (outbox.Batch), send (package nudge) and mark (outbox.Mark, outbox.Fail); a bus and
 // a queue; and consumers that decide (package trigger), by nudge or by a sweep of the
 // outbox. A relay that crashes starts again under another id, as the code's do.
+//
+// # Authority
+//
+// One scope's fence, the transactions of its two sides, and the controllers that move
+// authority. The steps of a controller are the verbs of railctl authority, one update
+// each:
+//
+//	Fence.Close    close, under its plan's conditions
+//	Fence.Seal     seal, with the position
+//	Fence.Advance  advance, with the report
+//	Fence.Abort    abort, by a controller or the watchdog
+//
+// drain and verify move only the change's row; import is the importer's. Those of a
+// writer are admission (admit), the statement that writes (work), and the check at the
+// tail of its commit before the commit itself (commit).
 //
 // # The published models
 //

@@ -137,7 +137,7 @@ func counted(n int, noun string) string {
 
 // List returns every model, the published ones first.
 func List() []Entry {
-	return []Entry{routerEntry(), jobEntry(), batchEntry(), ledgerEntry(), relayEntry()}
+	return []Entry{routerEntry(), jobEntry(), batchEntry(), ledgerEntry(), relayEntry(), authorityEntry()}
 }
 
 // Find makes the variant of a model that the options choose. Its errors name what

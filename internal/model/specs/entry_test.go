@@ -17,7 +17,7 @@ func TestOptionsThatDoNotExistAreNamed(t *testing.T) {
 		options specs.Options
 		want    string
 	}{
-		{"rooter", specs.Options{}, `no model "rooter": there are router, job, batch, ledger, relay`},
+		{"rooter", specs.Options{}, `no model "rooter": there are router, job, batch, ledger, relay, authority`},
 		{"router", specs.Options{Without: []string{"leash"}}, `no switch "leash": there are idem, lease, fence`},
 		{"router", specs.Options{With: []string{"none", "idem"}}, `no switch "none"`},
 		{"router", specs.Options{With: []string{"idem"}, Without: []string{"lease"}}, "both with and without"},
