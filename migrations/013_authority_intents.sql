@@ -123,12 +123,12 @@ DECLARE
   a ops.intent_answer;
   round integer := 0;
 BEGIN
-  a.firm_id := firm;
-  a.matter_id := matter;
   IF NOT ops.sees_firm(firm) THEN
     a.verdict := 'other_firm'; -- than that of SET LOCAL rail.firm_id
     RETURN a;
   END IF;
+  a.firm_id := firm;
+  a.matter_id := matter;
   IF in_kind IS DISTINCT FROM 'brief.regenerate' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('intent kind %L is not known: use brief.regenerate', left(in_kind, 100));
   END IF;

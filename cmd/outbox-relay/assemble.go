@@ -59,6 +59,7 @@ func (p *program) work(ctx context.Context, cfg *config.Config, log *slog.Logger
 	g, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, p.admin.Drain)
 	g.Go(func() error { return p.relay.Run(ctx) })
+	g.Go(func() error { return p.pools.WatchFences(ctx, string(config.Relay), log) })
 	g.Go(func() error { p.preflight(ctx, log); return nil })
 	p.admin.Started()
 	log.InfoContext(ctx, "started", slog.String("version", version), slog.Any("sinks", cfg.Relay.Sinks), slog.String("listen", p.admin.Addr()))

@@ -52,7 +52,7 @@ func (d descs) emit(ch chan<- prometheus.Metric, r reading) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
 	}
 	f := r.figures
-	for state, n := range map[string]int64{"idle": f.Idle, "queued": f.Queued, "running": f.Running, "parked": f.Parked, "elsewhere": 0} {
+	for state, n := range map[string]int64{"idle": f.Idle, "queued": f.Queued, "running": f.Running, "parked": f.Parked, "elsewhere": f.Elsewhere} {
 		set(d.jobs, float64(n), state)
 	}
 	set(d.oldestOwed, unix(f.OldestOwed))

@@ -83,7 +83,8 @@ func undecidedAge(ctx context.Context, tx pgx.Tx, o DoctorOptions) (Diagnosis, e
 
 // A worker that lives claims, if only for the canary; what it leaves behind is runs.
 const workersSQL = `
-SELECT count(*) FILTER (WHERE run_status = 'queued' AND not_before < clock_timestamp() - interval '1 minute'),
+SELECT count(*) FILTER (WHERE run_status = 'queued' AND not_before < clock_timestamp() - interval '1 minute'
+                          AND bucket <> ALL ((SELECT ops.buckets_elsewhere())::smallint[])),
        coalesce(extract(epoch FROM clock_timestamp() - (SELECT max(r.started_at) FROM ops.matter_frame_runs r
                  WHERE r.started_at > statement_timestamp() - interval '1 hour')), 3600)::float8
   FROM ops.matter_frame_jobs WHERE owed_since IS NOT NULL`

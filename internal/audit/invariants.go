@@ -114,7 +114,7 @@ SELECT q.firm_id || '/' || q.matter_id AS id, NULL AS note
   FROM (SELECT j.firm_id, j.matter_id, greatest(j.not_before, j.queued_at) AS ready
           FROM ops.matter_frame_jobs j
          WHERE j.run_status = 'queued' AND j.not_before < statement_timestamp() - @forgotten::interval
-           AND ops.scope_writer_is_rail(j.bucket)) q
+           AND j.bucket <> ALL ((SELECT ops.buckets_elsewhere())::smallint[])) q
   JOIN (SELECT d.firm_id,
                (SELECT max(r.started_at) FROM ops.matter_frame_runs r WHERE r.firm_id = d.firm_id) AS claimed,
                (SELECT max(a.at) FROM ops.audit_log a

@@ -18,8 +18,8 @@ type Counts struct {
 	Queued  int64 `json:"queued"`
 	Running int64 `json:"running"`
 	Parked  int64 `json:"parked"`
-	// Elsewhere are matters whose scope another writer holds; none until a write
-	// fence exists.
+	// Elsewhere are queued matters whose scope another writer holds, or that is closed
+	// for a crossing: they wait for it, and Queued leaves them out.
 	Elsewhere int64 `json:"elsewhere"`
 	// IdleEstimated says that Idle is the planner's estimate of the table less the
 	// others: counting a million idle matters would read them all.
@@ -62,6 +62,7 @@ type Status struct {
 type figures struct {
 	At                            time.Time
 	Idle, Queued, Running, Parked int64
+	Elsewhere                     int64
 	Estimated                     bool
 	OldestOwed, OldestRunning     *time.Time
 	OldestLease                   *time.Time
@@ -77,18 +78,22 @@ type figures struct {
 // Up to 32 MiB of jobs idle ones are counted, above that estimated. What is owed
 // is counted through the partial indexes, which idle matters are not in. The parts
 // of a CASE that are not chosen are not run. A parked fact waits for a person and
-// says nothing of the relay: it is pending, and not the oldest that is.
+// says nothing of the relay: it is pending, and not the oldest that is. What another
+// writer has authority over is counted as elsewhere, and waits for nobody here.
 const figuresSQL = `
+WITH fence AS MATERIALIZED (SELECT ops.buckets_elsewhere() AS away)
 SELECT clock_timestamp(),
        CASE WHEN c.reltuples < 0 OR pg_relation_size(c.oid) <= 33554432
             THEN (SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'idle' AND firm_id <> $1)
             ELSE greatest(0, (c.reltuples / greatest(c.relpages, 1) * (pg_relation_size(c.oid) / 8192))::bigint
                              - (SELECT count(*) FROM ops.matter_frame_jobs WHERE owed_since IS NOT NULL)) END,
-       (SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'queued' AND firm_id <> $1),
+       (SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'queued' AND firm_id <> $1 AND bucket <> ALL (fence.away)),
        (SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'running' AND firm_id <> $1),
        (SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'parked' AND firm_id <> $1),
+       CASE WHEN fence.away = '{}' THEN 0 ELSE
+         (SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'queued' AND firm_id <> $1 AND bucket = ANY (fence.away)) END,
        NOT (c.reltuples < 0 OR pg_relation_size(c.oid) <= 33554432),
-       (SELECT owed_since FROM ops.matter_frame_jobs WHERE owed_since IS NOT NULL AND firm_id <> $1 ORDER BY owed_since LIMIT 1),
+       (SELECT owed_since FROM ops.matter_frame_jobs WHERE owed_since IS NOT NULL AND firm_id <> $1 AND bucket <> ALL (fence.away) ORDER BY owed_since LIMIT 1),
        (SELECT min(claimed_at) FROM ops.matter_frame_jobs WHERE run_status = 'running' AND firm_id <> $1),
        (SELECT min(lease_expires_at) FROM ops.matter_frame_jobs WHERE run_status = 'running' AND firm_id <> $1),
        u.n, u.oldest,
@@ -100,7 +105,7 @@ SELECT clock_timestamp(),
        CASE WHEN l.publishing = 'required' THEN (SELECT min(recorded_at) FROM ops.domain_event_outbox o
                                               WHERE published_at IS NULL AND NOT EXISTS (
                                                 SELECT 1 FROM ops.outbox_failures f WHERE f.event_id = o.event_id AND f.parked_at IS NOT NULL)) END
-  FROM pg_class c, ops.ledger l, (SELECT count(*) AS n, min(recorded_at) AS oldest FROM ops.outbox_undecided) u
+  FROM fence, pg_class c, ops.ledger l, (SELECT count(*) AS n, min(recorded_at) AS oldest FROM ops.outbox_undecided) u
  WHERE c.oid = 'ops.matter_frame_jobs'::regclass`
 
 func readFigures(ctx context.Context, db pg.DB) (figures, error) {
@@ -134,7 +139,7 @@ func ReadStatus(ctx context.Context, db pg.DB) (Status, error) {
 func (f figures) status() Status {
 	return Status{
 		At:         f.At,
-		Jobs:       Counts{Idle: f.Idle, Queued: f.Queued, Running: f.Running, Parked: f.Parked, IdleEstimated: f.Estimated},
+		Jobs:       Counts{Idle: f.Idle, Queued: f.Queued, Running: f.Running, Parked: f.Parked, Elsewhere: f.Elsewhere, IdleEstimated: f.Estimated},
 		OldestOwed: f.OldestOwed, OldestRunning: f.OldestRunning,
 		Undecided: f.Undecided, OldestUndecided: f.OldestUndecided,
 		CanaryLanded: f.CanaryLanded, Pending: f.Pending, OldestPending: f.OldestPending,
@@ -144,7 +149,7 @@ func (f figures) status() Status {
 const (
 	oldestOwedSQL = `
 SELECT firm_id, matter_id FROM ops.matter_frame_jobs
- WHERE owed_since IS NOT NULL AND firm_id <> $1 ORDER BY owed_since LIMIT 1`
+ WHERE owed_since IS NOT NULL AND firm_id <> $1 AND bucket <> ALL ((SELECT ops.buckets_elsewhere())::smallint[]) ORDER BY owed_since LIMIT 1`
 	oldestRunningSQL = `
 SELECT firm_id, matter_id FROM ops.matter_frame_jobs
  WHERE run_status = 'running' AND firm_id <> $1 ORDER BY claimed_at LIMIT 1`

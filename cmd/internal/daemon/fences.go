@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"briefrail/internal/authority"
+	"briefrail/internal/pg"
+)
+
+// How often the write fence is looked after. A closing's deadline is two seconds by
+// default; a way of a retired writer that is open is to be heard of within a minute.
+const (
+	watchdogEvery = 500 * time.Millisecond
+	retiredEvery  = 20 * time.Second
+	watchesEvery  = time.Minute
+)
+
+// WatchFences takes back closings whose deadline has passed, in every daemon; name is
+// who is written down as having done so. It uses the way to the database that is never
+// behind the work's queue.
+func (p Pools) WatchFences(ctx context.Context, name string, log *slog.Logger) error {
+	return authority.Watchdog{DB: p.Probes, Daemon: name, Every: watchdogEvery, Log: log}.Run(ctx)
+}
+
+// Fences is all that a worker does for the write fence: the watchdog, the tries of
+// retired ways, and the watches that hold further crossings.
+type Fences struct {
+	pools  Pools
+	name   string
+	canary *authority.Canary
+	log    *slog.Logger
+}
+
+// NewFences makes them with their metrics; it starts nothing.
+func (p Pools) NewFences(name string, log *slog.Logger, reg prometheus.Registerer) *Fences {
+	return &Fences{pools: p, name: name, log: log, canary: authority.NewCanary(p.Probes, retiredEvery, nil, nil, log, reg)}
+}
+
+// Run runs them until ctx ends, and returns ctx's error.
+func (f *Fences) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.pools.WatchFences(ctx, f.name, f.log) })
+	g.Go(func() error { return f.canary.Run(ctx) })
+	g.Go(func() error { return f.watch(ctx) })
+	return g.Wait()
+}
+
+func (f *Fences) watch(ctx context.Context) error {
+	turn := time.NewTicker(watchesEvery)
+	defer turn.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-turn.C:
+		}
+		if _, err := authority.WatchAll(ctx, f.pools.Probes, authority.DefaultLimits(), f.log); err != nil && ctx.Err() == nil {
+			f.log.ErrorContext(ctx, "fences not watched", slog.String("err", pg.Text(err, 300)))
+		}
+	}
+}
