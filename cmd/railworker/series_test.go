@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"briefrail/internal/audit"
 	"briefrail/internal/nudge/awsfake"
 	"briefrail/internal/rail"
 )
@@ -174,7 +175,12 @@ func TestSeriesStayConstant(t *testing.T) {
 	k := newKey()
 	tell(t, r.db.Pool, uploaded, k)
 	awaitStatus(t, r.db.Pool, k, "idle")
-	eventually(t, 2*time.Minute, "every gauge was read once", func() bool {
+	eventually(t, 5*time.Minute, "every gauge was read once", func() bool {
+		for _, name := range audit.Invariants() {
+			if worker.metric(fmt.Sprintf("rail_invariant_violations{invariant=%q}", name)) < 0 {
+				return false
+			}
+		}
 		return worker.metric(`rail_jobs{state="idle"}`) > 0 && worker.metric(`rail_queue_messages{queue="main",state="visible"}`) >= 0 &&
 			worker.metric(`rail_outbox_oldest_undecided_timestamp_seconds`) >= 0 && relay.metric("rail_outbox_parked_rows") >= 0 &&
 			worker.metric("rail_canary_last_success_timestamp_seconds") > 0
@@ -196,7 +202,7 @@ func TestSeriesStayConstant(t *testing.T) {
 	r.Clear()
 	for p, was := range before {
 		var diff []string
-		if !waitFor(t.Context(), 2*time.Minute, func() bool { diff = differ(was, p.series(t)); return len(diff) == 0 }) {
+		if !waitFor(t.Context(), 5*time.Minute, func() bool { diff = differ(was, p.series(t)); return len(diff) == 0 }) {
 			t.Errorf("%d series, and of them are new or gone: %q", len(was), diff)
 		}
 		t.Logf("%d series", len(was))
