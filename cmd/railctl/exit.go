@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"briefrail/internal/audit"
+	"briefrail/internal/authority"
 	"briefrail/internal/config"
 	"briefrail/internal/outbox"
 	"briefrail/internal/pg"
@@ -33,9 +35,9 @@ const exitHelp = `railctl ends with one of these codes, which will not change th
      migration whose text is not the one that was applied, or "model check" a broken
      property, or an end before every state was searched
   2  wrong use, or a configuration that is not valid: nothing was changed
-  3  not found: no such matter, run or fact
+  3  not found: no such matter, run, fact, scope or change
   4  refused by the ledger: the row is not in a state that allows it; also "wait"
-     for a matter that is parked
+     for a matter that is parked, and a change of authority that ended aborted
   5  timed out: "wait" or --timeout ran out; what was sent may still have happened
      where the error says that its outcome is unknown
   6  unhealthy: "check" found a broken invariant, "doctor" a failed test, or
@@ -63,11 +65,11 @@ func (a *app) code(ctx context.Context, err error) int {
 		return known.code
 	case !a.accepted || isConfig(err):
 		return exitUsage
-	case errors.Is(err, audit.ErrNotFound), errors.Is(err, outbox.ErrNoFact):
+	case errors.Is(err, audit.ErrNotFound), errors.Is(err, outbox.ErrNoFact), errors.Is(err, authority.ErrUnknown), pg.SQLState(err) == "RF404":
 		return exitNotFound
 	case errors.As(err, &connect), ctx.Err() != nil:
 		return exitError
-	case pg.SQLState(err) == "23514": // a CHECK or a guard, by name
+	case pg.SQLState(err) == "23514", strings.HasPrefix(pg.SQLState(err), "RF"): // a CHECK or a guard, by name, or the write fence
 		return exitRefused
 	case pg.SQLState(err) == "57014", pg.SQLState(err) == "55P03", errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout

@@ -20,16 +20,16 @@ import (
 	"briefrail/internal/pg/pgtest"
 )
 
-// authority is a certificate authority that lives as long as a test.
-type authority struct {
+// signer is a certificate authority that lives as long as a test.
+type signer struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	file string // its certificate
 }
 
-func newAuthority(t *testing.T, name string) *authority {
+func newAuthority(t *testing.T, name string) *signer {
 	t.Helper()
-	a := &authority{file: filepath.Join(t.TempDir(), name+".pem")}
+	a := &signer{file: filepath.Join(t.TempDir(), name+".pem")}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
@@ -46,7 +46,7 @@ func newAuthority(t *testing.T, name string) *authority {
 
 // sign makes a key and its certificate, signed by the authority or, before it has a
 // certificate, by itself.
-func (a *authority) sign(t *testing.T, template *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
+func (a *signer) sign(t *testing.T, template *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -72,7 +72,7 @@ func writePEM(t *testing.T, path, kind string, der []byte) {
 
 // secure has a server of the authority answer for a host name, and lets rail_operator
 // in over TLS only.
-func secure(t *testing.T, c *local.Cluster, a *authority, host string) {
+func secure(t *testing.T, c *local.Cluster, a *signer, host string) {
 	t.Helper()
 	key, cert := a.sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
