@@ -9,6 +9,7 @@ import (
 
 	"briefrail/cmd/internal/daemon"
 	"briefrail/internal/audit"
+	"briefrail/internal/authority/api"
 	"briefrail/internal/config"
 	"briefrail/internal/jobs"
 	"briefrail/internal/pg"
@@ -30,6 +31,8 @@ type worker struct {
 	auditor *audit.Collector
 	tracing *tracing.Tracing // nil for no traces
 	queue   *queueServices   // nil with source ledger
+	api     *api.Server
+	fences  *daemon.Fences
 	loops   *telemetry.Loops
 	admin   *telemetry.Server
 }
@@ -63,6 +66,10 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 		return err
 	}
 	if err := w.addQueue(ctx, cfg, reg); err != nil {
+		return err
+	}
+	w.fences = w.pools.NewFences(w.name, log, reg)
+	if w.api, err = newAPI(cfg, w.pools.Work, reg, log); err != nil {
 		return err
 	}
 	w.auditor = audit.NewCollector(w.pools.Probes, audit.Options{

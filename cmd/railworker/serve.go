@@ -39,10 +39,12 @@ func (w *worker) work(ctx context.Context, log *slog.Logger) error {
 	g.Go(func() error { return w.runner.Run(ctx) })
 	g.Go(func() error { return w.sweeper.Run(ctx) })
 	g.Go(func() error { return w.auditor.Run(ctx) })
+	g.Go(func() error { return w.fences.Run(ctx) })
 	if w.queue != nil {
 		g.Go(func() error { return w.queue.consumer.Run(ctx) })
 		g.Go(func() error { return w.queue.depths.Run(ctx) })
 	}
+	g.Go(func() error { return w.api.Run(ctx) })
 	w.admin.Started()
 	log.InfoContext(ctx, "started", slog.String("worker", w.name), slog.String("version", version), slog.String("listen", w.admin.Addr()))
 	return g.Wait()

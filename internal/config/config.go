@@ -197,10 +197,13 @@ type AdminSettings struct {
 	PasswordFile SecretFile `mapstructure:"password_file"`
 }
 
-// APISettings place the HTTP interface; an empty Listen is off.
+// APISettings place the interface of intents; an empty Listen is off. CertificateFile
+// and KeyFile together turn on TLS.
 type APISettings struct {
-	Listen    string     `mapstructure:"listen"`
-	TokenFile SecretFile `mapstructure:"token_file"`
+	Listen          string     `mapstructure:"listen"`
+	TokenFile       SecretFile `mapstructure:"token_file"`
+	CertificateFile SecretFile `mapstructure:"certificate_file"`
+	KeyFile         SecretFile `mapstructure:"key_file"`
 }
 
 // LogSettings: Level is debug, info, warn or error; Format is auto, json or text.

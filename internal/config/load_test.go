@@ -123,6 +123,7 @@ func samples(t *testing.T) map[string]string {
 		"relay.sinks": `["sqs", "eventbridge"]`, "relay.event_bus": "briefs", "relay.queue_url": "https://q/2", "relay.lease": "2s",
 		"relay.timeout": "3s", "relay.backoff": "2s", "relay.backoff_max": "1m",
 		"admin.listen": ":1", "admin.username": "u", "admin.password_file": secret, "api.listen": ":2", "api.token_file": secret,
+		"api.certificate_file": secret, "api.key_file": secret,
 		"console": "true", "log.level": "debug", "log.format": "json",
 		"tracing.endpoint": "http://c:4318", "tracing.traces_endpoint": "http://c/t", "tracing.exporter": "none", "tracing.protocol": "http/protobuf",
 		"tracing.headers": "api-key=s%20t", "tracing.headers_file": writeFile(t, "headers", "a=b"), "tracing.timeout": "2500",

@@ -24,7 +24,14 @@ type SecretFile string
 // Read returns the file's text without its trailing line end, or "" when no file
 // is set. Its errors name neither the secret nor the path, since a secret has
 // been given as a path before.
-func (f SecretFile) Read() (string, error) {
+func (f SecretFile) Read() (string, error) { return f.read(0) }
+
+// ReadPrivate is Read for a file that lets people in: one that strangers can read, or
+// that others than its owner can change, is refused.
+func (f SecretFile) ReadPrivate() (string, error) { return f.read(0o027) }
+
+// read refuses a file with any of the forbidden permissions.
+func (f SecretFile) read(forbidden fs.FileMode) (string, error) {
 	if f == "" {
 		return "", nil
 	}
@@ -33,6 +40,13 @@ func (f SecretFile) Read() (string, error) {
 		return "", withoutPath(err)
 	}
 	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	if mode := info.Mode().Perm(); mode&forbidden != 0 {
+		return "", fmt.Errorf("secret file has the mode %04o, which lets others in: chmod 0440 or 0600", mode)
+	}
 	b, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
 	if err != nil {
 		return "", withoutPath(err)

@@ -311,11 +311,19 @@ func serverTable() []setting {
 		},
 		{
 			key: "api.listen", kind: listen().off(""), initial: "off", used: worker(),
-			doc: "Address for the HTTP interface; off: none. Not available in this version.",
+			doc: "Address for the interface of intents (docs/INTENTS.md); off: none.",
 		},
 		{
 			key: "api.token_file", kind: secretFile(), used: worker(),
-			doc: "File that holds the bearer token of the HTTP interface. Not available in this version.",
+			doc: "File that holds the bearer tokens of that interface, needed with it: lines of a firm's UUID, or all, a blank, and a token of 16 characters or more. It must not be readable by everybody, nor writable by others than its owner; read again for each request.",
+		},
+		{
+			key: "api.certificate_file", kind: secretFile(), used: worker(),
+			doc: "File that holds the certificate of that interface and its chain, in PEM; with api.key_file. Read again at each connect. Without it the interface is plain HTTP, and TLS the work of what stands before it.",
+		},
+		{
+			key: "api.key_file", kind: secretFile(), used: worker(),
+			doc: "File that holds the certificate's key, in PEM, with the permissions of api.token_file.",
 		},
 		{
 			key: "console", kind: boolean(), initial: "off", used: worker(),

@@ -55,6 +55,7 @@ func (c *Config) Validate() error {
 		k.order()
 		k.builder()
 		k.trigger()
+		k.api()
 		k.notYet()
 	}
 	return ps.err()
@@ -167,8 +168,26 @@ func (k checker) relay() {
 		fmt.Sprintf("write at least %d", relayConns))
 }
 
-// notYet refuses what a later version will do, rather than ignore it.
+// api checks the interface of intents. Each of its requests takes a session of the
+// pool, and the loops keep theirs.
+func (k checker) api() {
+	a := k.API
+	k.must(a.Listen == "" || a.TokenFile != "", "api.token_file", "is not set, and api.listen is: nobody could be let in", "set it (RAIL_API_TOKEN_FILE)")
+	k.must((a.CertificateFile == "") == (a.KeyFile == ""), "api.certificate_file", "and api.key_file go together", "set both or neither")
+	for key, f := range map[string]SecretFile{"api.token_file": a.TokenFile, "api.key_file": a.KeyFile} {
+		if _, err := f.Read(); err == nil { // or else it is said already
+			_, err = f.ReadPrivate()
+			k.must(err == nil, key, fmt.Sprint(err), "keep it from others")
+		}
+	}
+	k.must(a.Listen == "" || k.Database.MaxConns > workerConns, "database.max_conns",
+		fmt.Sprintf("is %d, which leaves none for api.listen beside the worker's loops", k.Database.MaxConns), fmt.Sprintf("write at least %d", workerConns+1))
+}
+
+// Spare is how many sessions of the pool a worker's loops leave to others.
+func (d DatabaseSettings) Spare() int { return max(0, d.MaxConns-workerConns) }
+
+// notYet refuses what a daemon will not do, rather than ignore it.
 func (k checker) notYet() {
-	k.must(k.API.Listen == "" && k.API.TokenFile == "", "api.listen", "is not available yet", "write off and set no api.token_file")
 	k.must(!k.Console, "console", "is not served by a daemon", "write off and start `railctl console`")
 }

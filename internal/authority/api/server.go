@@ -26,9 +26,9 @@ const (
 // Options of the interface. DB, Tokens and Registerer are needed.
 type Options struct {
 	DB     pg.DB
-	Listen string // host:port
+	Listen string // host:port; "" for no listener: Run only waits
 	// Tokens is the text of the file of tokens, asked at each request so that it can
-	// be changed under a running process.
+	// be changed under a running process. Nil lets nobody in.
 	Tokens func() (string, error)
 	// Certificate is a PEM chain and its key, asked at each handshake; nil: plain HTTP.
 	Certificate func() (chain, key string, err error)
@@ -59,8 +59,10 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: o, slots: make(chan struct{}, o.AtOnce), log: o.Log, tokens: tokens{read: o.Tokens}}
-	if _, err := s.tokens.now(); err != nil {
-		return nil, err
+	if o.Tokens != nil {
+		if _, err := s.tokens.now(); err != nil {
+			return nil, err
+		}
 	}
 	if o.Certificate != nil {
 		if _, err := s.certificate(nil); err != nil {
@@ -74,6 +76,10 @@ func New(o Options) (*Server, error) {
 // Run listens until ctx ends, then lets requests in flight finish for a moment. Whoever
 // is cut off then asks for the receipt.
 func (s *Server) Run(ctx context.Context) error {
+	if s.opts.Listen == "" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Listen)
 	if err != nil {
 		return fmt.Errorf("listener of intents: %w", err)

@@ -38,6 +38,9 @@ type tokens struct {
 
 // now reads the file; it is taken apart only where it differs from the last time.
 func (t *tokens) now() (*known, error) {
+	if t.read == nil {
+		return nil, errors.New("file of tokens: there is none")
+	}
 	text, err := t.read()
 	if err != nil {
 		return nil, fmt.Errorf("file of tokens: %w", err)
