@@ -43,7 +43,7 @@ CREATE TABLE ops.write_fences (
   CONSTRAINT fences_closed_by_a_change CHECK (
     (state = 'open') = (closing_deadline IS NULL) AND (state = 'open' OR change_id IS NOT NULL)),
   CONSTRAINT fences_sealed_at_a_sequence CHECK (state <> 'sealed' OR final_sequence IS NOT NULL)
-) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50);
+) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50); -- sparse: each write asks for one row, by its key
 CREATE UNIQUE INDEX fences_of_buckets ON ops.write_fences (bucket) WHERE bucket IS NOT NULL;
 
 -- One row a change id. A change that has ended (outcome) returns its stored result

@@ -145,27 +145,31 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION ops.fence_tail_frames() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF NEW.source = 'import' THEN
-    PERFORM ops.fence_commit_import(ops.fence_scope(ops.matter_bucket(NEW.matter_id)), NEW.authority_epoch, NEW.source_sequence);
-  ELSE
-    PERFORM ops.fence_commit(ops.fence_scope(ops.matter_bucket(NEW.matter_id)), (SELECT w.name FROM ops.writers w WHERE w.kind = 'rail'), NEW.authority_epoch);
-  END IF;
-  RETURN NULL;
-END $$;
+-- The body of a trigger that judges a row's commit: fence_commit, with the usual answer
+-- found in place. A call of a function costs more than all that it does here, and each
+-- write of a fenced table pays. Whatever is not plainly right goes to fence_commit,
+-- which says why.
+CREATE FUNCTION ops.fence_judging(scope_of text, writer_of text, epoch_of text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+RETURN format($f$
+    s := %s;
+    e := %s;
+    IF current_setting('transaction_isolation') = 'read committed' AND pg_advisory_xact_lock_shared(ops.fence_key('b', s)) IS NOT NULL THEN
+      PERFORM 1 FROM ops.write_fences f JOIN ops.writers w ON w.name = f.writer
+        WHERE f.scope = s AND f.writer = %s AND f.state <> 'sealed' AND (e IS NULL OR f.epoch = e) AND ops.acting_role() = ANY (w.database_roles);
+    END IF;
+    IF NOT FOUND THEN
+      PERFORM ops.fence_commit(s, %3$s, e);
+    END IF;$f$, scope_of, epoch_of, writer_of);
 
--- An imported intent is the old writer's, and its epoch that of the import.
-CREATE FUNCTION ops.fence_tail_intents() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Makes such a trigger function. Written out for its table, because a column whose name
+-- is not known would cost a plan at each row.
+CREATE FUNCTION ops.fence_tail(tail name, body text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF NEW.imported_from IS NOT NULL AND (TG_OP = 'INSERT' OR NEW.epoch = OLD.epoch) THEN
-    PERFORM ops.fence_commit_import(ops.fence_scope(NEW.bucket), NEW.epoch, NULL);
-  ELSE
-    PERFORM ops.fence_commit(ops.fence_scope(NEW.bucket), NEW.writer, NEW.epoch);
-  END IF;
-  RETURN NULL;
+  EXECUTE format('CREATE OR REPLACE FUNCTION ops.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$'
+    ' DECLARE s text; e bigint; BEGIN %s RETURN NULL; END $f$', tail, body);
+  EXECUTE format('REVOKE ALL ON FUNCTION ops.%I() FROM PUBLIC', tail);
 END $$;
 
 -- What the rail commits while the old writer might come back is noted for it, in the
@@ -188,6 +192,13 @@ BEGIN
   IF EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = 'ops.matter_frames'::regclass AND tgname = 'write_fence') THEN
     RETURN;
   END IF;
+  PERFORM ops.fence_tail('fence_tail_frames', format(
+    'IF NEW.source = ''import'' THEN PERFORM ops.fence_commit_import(ops.fence_scope(ops.matter_bucket(NEW.matter_id)), NEW.authority_epoch, NEW.source_sequence); ELSE %s END IF;',
+    ops.fence_judging('ops.fence_scope(ops.matter_bucket(NEW.matter_id))', quote_literal('rail'), 'NEW.authority_epoch')));
+  -- an imported intent is the old writer's, and its epoch that of the import
+  PERFORM ops.fence_tail('fence_tail_intents', format(
+    'IF NEW.imported_from IS NOT NULL AND (TG_OP = ''INSERT'' OR NEW.epoch = OLD.epoch) THEN PERFORM ops.fence_commit_import(ops.fence_scope(NEW.bucket), NEW.epoch, NULL); ELSE %s END IF;',
+    ops.fence_judging('ops.fence_scope(NEW.bucket)', 'NEW.writer', 'NEW.epoch')));
   CREATE CONSTRAINT TRIGGER write_fence AFTER INSERT ON ops.matter_frames
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ops.fence_tail_frames();
   ALTER TABLE ops.matter_frames ENABLE ALWAYS TRIGGER write_fence;
@@ -207,18 +218,17 @@ BEGIN
   DROP TRIGGER IF EXISTS write_fence ON ops.matter_frames;
   DROP TRIGGER IF EXISTS write_fence_compatibility ON ops.matter_frames;
   DROP TRIGGER IF EXISTS write_fence ON ops.write_intents;
+  DROP FUNCTION IF EXISTS ops.fence_tail_frames(), ops.fence_tail_intents();
   DROP INDEX IF EXISTS ops.outbox_landed, ops.jobs_of_bucket, ops.frames_of_bucket;
 END $$;
 
 -- A table of an old writer comes under the fence. In two parts, as the trigger must be
--- made by the table's owner, and what it runs by ours: one function a table, written
--- out, because a column whose name is not known costs a plan at each row.
+-- made by the table's owner, and what it runs by ours.
 CREATE FUNCTION ops.fence_guarding(tab regclass, key_column name, scope text, writer text, sequence_column name, epoch_column name, actor text, reason text)
 RETURNS name
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tail name := 'fence_tail_' || tab::oid;
-  judge text := 'PERFORM ops.fence_commit(%s, %L, coalesce(%s, ops.admitted_epoch(%1$s)));';
   of_new text;
   of_old text;
   wrong name;
@@ -241,12 +251,9 @@ BEGIN
     sequence_column = EXCLUDED.sequence_column, epoch_column = EXCLUDED.epoch_column;
   of_new := CASE WHEN key_column IS NULL THEN quote_literal(scope) ELSE format('ops.fence_scope(ops.matter_bucket(NEW.%I))', key_column) END;
   of_old := replace(of_new, '(NEW.', '(OLD.');
-  EXECUTE format(
-    'CREATE OR REPLACE FUNCTION ops.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$ BEGIN '
-    'IF TG_OP <> ''DELETE'' THEN %s END IF; IF TG_OP = ''DELETE'' OR (TG_OP = ''UPDATE'' AND %s IS DISTINCT FROM %s) THEN %s END IF; RETURN NULL; END $f$',
-    tail, format(judge, of_new, writer, CASE WHEN epoch_column IS NULL THEN 'NULL' ELSE format('NEW.%I', epoch_column) END),
-    of_new, of_old, format(judge, of_old, writer, 'NULL'));
-  EXECUTE format('REVOKE ALL ON FUNCTION ops.%I() FROM PUBLIC', tail);
+  PERFORM ops.fence_tail(tail, format('IF TG_OP <> ''DELETE'' THEN %s END IF; IF TG_OP = ''DELETE'' OR (TG_OP = ''UPDATE'' AND %s IS DISTINCT FROM %s) THEN %s END IF;',
+    ops.fence_judging(of_new, quote_literal(writer), CASE WHEN epoch_column IS NULL THEN 'ops.admitted_epoch(s)' ELSE format('coalesce(NEW.%I, ops.admitted_epoch(s))', epoch_column) END),
+    of_new, of_old, ops.fence_judging(of_old, quote_literal(writer), 'ops.admitted_epoch(s)')));
   EXECUTE format('GRANT EXECUTE ON FUNCTION ops.%I(), ops.refuse() TO %I', tail, ops.acting_role());
   PERFORM ops.audit(actor, 'authority.guard', tab::text, reason, jsonb_build_object('writer', writer, 'key', key_column, 'scope', scope, 'sequence', sequence_column));
   RETURN tail;

@@ -17,8 +17,8 @@ type Loops interface {
 
 // Watchdog takes closings back whose deadline has passed. One runs in every daemon, so
 // that a controller which dies right after closing costs its scope no more than the
-// deadline and a turn of this loop. Where nothing is closing a turn is one read of a
-// table of at most a few rows.
+// deadline and a turn of this loop. Where there is no fence at all it looks ever so
+// rarely: the first one is configured long before anything closes.
 type Watchdog struct {
 	DB     pg.DB
 	Daemon string // who is written down as having aborted
@@ -26,6 +26,9 @@ type Watchdog struct {
 	Loops  Loops // may be nil
 	Log    *slog.Logger
 }
+
+// rarely is how many times longer a turn takes without any fence.
+const rarely = 20
 
 // Run looks at once and then every turn, until ctx ends; it returns ctx's error.
 func (w Watchdog) Run(ctx context.Context) error {
@@ -37,25 +40,44 @@ func (w Watchdog) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		w.turn(ctx)
-		timer.Reset(w.Every - w.Every/10 + rand.N(w.Every/5+1))
+		every := w.Every
+		if !w.turn(ctx) {
+			every *= rarely
+		}
+		timer.Reset(every - every/10 + rand.N(every/5+1))
 	}
 }
 
-func (w Watchdog) turn(ctx context.Context) {
-	aborted, err := abortOverdue(ctx, w.DB, w.Daemon)
+// turn tells whether there is any fence.
+func (w Watchdog) turn(ctx context.Context) (fenced bool) {
+	fenced, aborted, err := w.look(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Log.ErrorContext(ctx, "closings not watched", slog.String("err", pg.Text(err, 300)), slog.String("sqlstate", pg.SQLState(err)))
 			w.tell(func(l Loops) { l.Failed("fence", pg.Class(err)) })
 		}
-		return
+		return true
 	}
 	for _, ch := range aborted {
 		w.Log.WarnContext(ctx, "closing taken back", slog.String("scope", ch.Scope), slog.String("change_id", ch.ID.String()),
 			slog.Int64("authority_epoch", ch.FromEpoch), slog.Int("blockers", len(ch.Blockers)))
 	}
 	w.tell(func(l Loops) { l.Progress("fence") })
+	return fenced
+}
+
+const overdueSQL = `
+SELECT count(*) > 0, coalesce(bool_or(state <> 'open' AND closing_deadline <= clock_timestamp()), false) FROM ops.write_fences`
+
+func (w Watchdog) look(ctx context.Context) (fenced bool, aborted []Change, err error) {
+	var overdue bool
+	if err := w.DB.QueryRow(ctx, overdueSQL).Scan(&fenced, &overdue); err != nil {
+		return true, nil, wrap("Watchdog", err)
+	}
+	if overdue {
+		aborted, err = abortOverdue(ctx, w.DB, w.Daemon)
+	}
+	return fenced, aborted, err
 }
 
 func (w Watchdog) tell(what func(Loops)) {

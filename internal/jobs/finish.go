@@ -19,7 +19,7 @@ WITH held AS (
 const admittedCTE = `
 WITH admitted AS MATERIALIZED (
   SELECT ops.fence_check(j.bucket, j.authority_epoch) AS yes FROM ops.matter_frame_jobs j
-   WHERE j.firm_id = @firm::uuid AND j.matter_id = @matter::uuid AND j.run_id = @run::uuid
+   WHERE j.firm_id = @firm::uuid AND j.matter_id = @matter::uuid
 ), held AS (
   SELECT j.* FROM ops.matter_frame_jobs j
    WHERE (SELECT yes FROM admitted) AND j.firm_id = @firm::uuid AND j.matter_id = @matter::uuid
