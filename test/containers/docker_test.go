@@ -32,7 +32,7 @@ const patience = 3 * time.Minute
 
 // budget is after how long no scene begins that can wait, in a gate. Those that must be
 // shown are not bound by it.
-const budget = 7 * time.Minute
+const budget = 6 * time.Minute
 
 // begun is when this process started: images are made on the way.
 var begun = time.Now()

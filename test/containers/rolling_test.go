@@ -14,6 +14,7 @@ import (
 // lost, and no matter pays an attempt for it.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
+	inTime(t)
 	settings := quick()
 	settings["BRIEF_DELAY"], settings["RAIL_LEASE_DURATION"] = "1s", "40s"
 	s := start(t, settings, "--scale", "builder=2")
