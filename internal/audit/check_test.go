@@ -122,6 +122,11 @@ func TestEachInvariantIsFoundBroken(t *testing.T) {
 			l.expire(k, 11*time.Minute)
 			return k.String()
 		}},
+		{"retired_paths", "", false, func(l *ledger) string {
+			l.exec(`INSERT INTO ops.writers (name, kind, database_roles, status, retired_at) VALUES ('old', 'external', '{old}', 'retired', now())`)
+			l.exec(`INSERT INTO ops.writer_paths (writer, kind, path, tried_at, refused, answer) VALUES ('old', 'role', 'old', now(), false, 'INSERT')`)
+			return "old role old"
+		}},
 		{"forgotten_queued", "", false, func(l *ledger) string {
 			k := newKey()
 			l.demand(k)

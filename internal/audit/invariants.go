@@ -50,9 +50,14 @@ func invariants() []invariant {
 			recent: receiptsWithoutFact,
 		},
 		{
-			name: "counts_conserved", says: "landed runs kept and taken are as many as the rail's frames kept and taken",
+			name: "counts_conserved", says: "landed runs kept and taken are as many as frames kept and taken",
 			advice: "rows came or went behind the back of landing and retention: find out who writes",
 			whole:  countsConserved,
+		},
+		{
+			name: "retired_paths", says: "a retired writer can write by none of its ways",
+			advice: "take the right, route, script or job away that is named; every try of it is in `railctl authority`'s evidence",
+			recent: retiredPaths,
 		},
 	}
 }
@@ -158,10 +163,14 @@ SELECT r.event_id::text AS id, NULL AS note
  WHERE r.decided_at > statement_timestamp() - interval '55 minutes'
    AND NOT EXISTS (SELECT 1 FROM ops.domain_event_outbox o WHERE o.event_id = r.event_id)`
 
+// What the last try of each way found.
+const retiredPaths = `
+SELECT p.writer || ' ' || p.kind || ' ' || p.path AS id, p.answer AS note FROM ops.writer_paths p WHERE NOT p.refused`
+
 const countsConserved = `
 WITH n AS (
   SELECT (SELECT count(*) FROM ops.matter_frame_runs WHERE outcome = 'landed') AS runs,
-         (SELECT count(*) FROM ops.matter_frames WHERE source = 'rail') AS frames,
+         (SELECT count(*) FROM ops.matter_frames) AS frames,
          (SELECT taken FROM ops.retention_counters WHERE what = 'landed_runs') AS runs_taken,
          (SELECT taken FROM ops.retention_counters WHERE what = 'frames') AS frames_taken)
 SELECT abs(runs + runs_taken - frames - frames_taken), '{}'::text[],

@@ -2,6 +2,7 @@ package authority
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -97,8 +98,8 @@ const retiredPathsSQL = `
 SELECT p.writer, p.kind, p.path, p.tried_at, p.refused, p.answer FROM ops.writer_paths p JOIN ops.writers w ON w.name = p.writer
  WHERE w.status = 'retired'
 UNION
-SELECT w.name, 'role', r.name, NULL, NULL, NULL FROM ops.writers w CROSS JOIN LATERAL unnest(w.database_roles) AS r (name)
- WHERE w.status = 'retired' AND NOT EXISTS (SELECT 1 FROM ops.writer_paths p WHERE p.writer = w.name AND p.kind = 'role' AND p.path = r.name)
+SELECT w.name, 'role', r.name, NULL, NULL, NULL FROM ops.writers w CROSS JOIN LATERAL unnest(w.database_roles || w.importer_role) AS r (name)
+ WHERE w.status = 'retired' AND r.name IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ops.writer_paths p WHERE p.writer = w.name AND p.kind = 'role' AND p.path = r.name)
  ORDER BY 1, 2, 3`
 
 // Turn tries every way of every retired writer once.
@@ -108,22 +109,21 @@ func (c *Canary) Turn(ctx context.Context) error {
 		return err
 	}
 	open := map[string]int{PathRole: 0, PathRoute: 0, PathScript: 0, PathJob: 0}
+	var failed error // one that cannot be tried keeps no other from it
 	for _, p := range paths {
 		refused, answer, err := c.try(ctx, p)
-		if err != nil {
-			return wrap("Canary("+p.Path+")", err)
+		if err == nil {
+			err = c.note(ctx, p, refused, answer)
 		}
-		if err := c.note(ctx, p, refused, answer); err != nil {
-			return err
-		}
-		if !refused {
+		failed = errors.Join(failed, wrap("Canary("+p.Path+")", err))
+		if err == nil && !refused {
 			open[p.Kind]++
 		}
 	}
 	for kind, n := range open {
 		c.open.WithLabelValues(kind).Set(float64(n))
 	}
-	return nil
+	return failed
 }
 
 func (c *Canary) try(ctx context.Context, p Path) (refused bool, answer string, err error) {
@@ -170,7 +170,7 @@ func tryRoute(ctx context.Context, p Path) (bool, string, error) {
 // note keeps the verdict; a way that is open stops widening and is said aloud.
 func (c *Canary) note(ctx context.Context, p Path, refused bool, answer string) error {
 	if _, err := c.DB.Exec(ctx, `SELECT ops.watch_path($1, $2, $3), ops.note_path($1, $2, $3, $4, $5)`, p.Writer, p.Kind, p.Path, refused, answer); err != nil {
-		return wrap("Canary("+p.Path+")", err)
+		return err
 	}
 	if refused {
 		return nil
@@ -178,5 +178,5 @@ func (c *Canary) note(ctx context.Context, p Path, refused bool, answer string) 
 	c.Log.ErrorContext(ctx, "a retired writer can still write", slog.String("writer", p.Writer), slog.String("kind", p.Kind), slog.String("path", p.Path))
 	details := asText(map[string]string{"kind": p.Kind, "path": p.Path, "answer": answer})
 	_, err := c.DB.Exec(ctx, `SELECT ops.note_evidence('system', 'retired_path', $1, NULL, NULL, $2::jsonb), ops.raise_hold(NULL, 'retired_paths', $2::jsonb)`, p.Writer, details)
-	return wrap("Canary("+p.Path+")", err)
+	return err
 }

@@ -70,6 +70,7 @@ func TestACrossingThereAndBack(t *testing.T) {
 	if ch, err := authority.ChangeOf(t.Context(), s.Pool, there.ID); err != nil || ch.Phase != "completed" {
 		t.Errorf("what was rolled back is %s, %v", ch.Phase, err)
 	}
+	s.CheckLedger(t)
 }
 
 // back rolls a crossing back.

@@ -21,7 +21,7 @@ func (r *Runner) attempt(ctx, work context.Context, c Claimed) {
 	a := &attempt{r: r, c: c, work: work, started: time.Now()}
 	ctx, ended := a.traced(ctx)
 	defer ended()
-	r.opts.Log.InfoContext(ctx, "run started", append(keyAttrs(c.Claim), slog.Int("attempt", c.Attempt), slog.Int64("demands", c.Demands))...)
+	r.opts.Log.InfoContext(ctx, "run started", append(keyAttrs(c.Claim), slog.Int("attempt", c.Attempt), slog.Int64("demands", c.Demands), slog.Int64("authority_epoch", c.Authority))...)
 	frame, usage, err := a.build(ctx)
 	a.usage = usage
 	if err == nil {
@@ -200,7 +200,7 @@ func (a *attempt) failOrRelease(ctx context.Context, err error) error {
 		return a.release(ctx, f, time.Second)
 	}
 	a.outcome, a.kind = "failed", f.Kind
-	end, err := Fail(ctx, a.r.db, a.c.Claim, f, a.r.opts.Retry)
+	end, err := a.ending(ctx, func() (End, error) { return Fail(ctx, a.r.db, a.c.Claim, f, a.r.opts.Retry) })
 	if err == nil && end.Status == "parked" {
 		a.r.opts.Log.ErrorContext(ctx, "matter parked", append(keyAttrs(a.c.Claim), slog.Int("attempt", end.Attempts), slog.String("err", f.Text))...)
 	}
@@ -209,8 +209,30 @@ func (a *attempt) failOrRelease(ctx context.Context, err error) error {
 
 func (a *attempt) release(ctx context.Context, f Failure, delay time.Duration) error {
 	a.outcome, a.kind = "released", f.Kind
-	_, err := Release(ctx, a.r.db, a.c.Claim, f, delay)
+	_, err := a.ending(ctx, func() (End, error) { return Release(ctx, a.r.db, a.c.Claim, f, delay) })
 	return err
+}
+
+// ending writes the end of an attempt until the ledger has answered or ctx ends. A
+// server that restarts just then must not cost the matter an attempt and a lease of
+// waiting. Refused after a lost answer may mean that the lost one was kept: the run row
+// tells, and then the end's own figures are not known.
+func (a *attempt) ending(ctx context.Context, write func() (End, error)) (End, error) {
+	lost := false
+	for try := 1; ; try++ {
+		end, err := write()
+		switch {
+		case lost && errors.Is(err, ErrFenced):
+			if o, asked := Outcome(ctx, a.r.db, a.c.Token.Run); asked == nil && o == a.outcome {
+				return End{}, nil
+			}
+			return end, err
+		case !pg.IsTransient(err) && !pg.IsUnknownOutcome(err), ctx.Err() != nil:
+			return end, err
+		}
+		lost = true
+		pauseBetweenTries(ctx, try)
+	}
 }
 
 // refused counts and notes a write that the fence kept out: the design at work,
@@ -294,7 +316,7 @@ func keyAttrs(c jobs.Claim) []any {
 func (a *attempt) wideLine(ctx context.Context) {
 	a.r.metrics.ended(a)
 	attrs := append(keyAttrs(a.c.Claim), slog.Int("attempt", a.c.Attempt), slog.Int64("demands", a.c.Demands),
-		slog.String("outcome", a.outcome), slog.Duration("took", time.Since(a.started)))
+		slog.Int64("authority_epoch", a.c.Authority), slog.String("outcome", a.outcome), slog.Duration("took", time.Since(a.started)))
 	level := slog.LevelInfo
 	if a.err != nil {
 		attrs = append(attrs, slog.String("kind", a.kind), slog.String("err", pg.Text(a.err, 300)))

@@ -18,6 +18,7 @@ type Claimed struct {
 	Attempt   int
 	RetryOf   rail.UUID // run of the attempt before, since the last landing
 	Demands   int64     // demands since the last landing that this build serves
+	Authority int64     // epoch of authority over the matter that the claim was made under
 	OwedSince time.Time // oldest demand not yet in a landed frame
 	// leased is this process's own instant before the call: from here, by the
 	// monotonic clock, the lease is known to hold.
@@ -42,9 +43,9 @@ func openCTE() string {
          @worker::text, CASE WHEN c.firm_id = @canary::uuid THEN 'canary' ELSE @builder::text END, c.demands_owed, c.authority_epoch,
          ` + rail.RunTraceSQL("c.run_id") + `
     FROM claimed c
-  RETURNING run_id, firm_id, matter_id, generation, attempt, retry_of, demands
+  RETURNING run_id, firm_id, matter_id, generation, attempt, retry_of, demands, authority_epoch
 )
-SELECT o.firm_id, o.matter_id, o.generation, o.run_id, o.attempt, o.retry_of, o.demands, c.owed_since
+SELECT o.firm_id, o.matter_id, o.generation, o.run_id, o.attempt, o.retry_of, o.demands, o.authority_epoch, c.owed_since
   FROM opened o JOIN claimed c ON c.run_id = o.run_id`
 }
 
@@ -117,7 +118,7 @@ func claim(ctx context.Context, db pg.DB, s *pg.Statement, args pgx.NamedArgs) (
 		return nil, fmt.Errorf("runs.Claim: %w", err)
 	}
 	out, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (c Claimed, err error) {
-		err = r.Scan(&c.Key.Firm, &c.Key.Matter, &c.Token.Generation, &c.Token.Run, &c.Attempt, &c.RetryOf, &c.Demands, &c.OwedSince)
+		err = r.Scan(&c.Key.Firm, &c.Key.Matter, &c.Token.Generation, &c.Token.Run, &c.Attempt, &c.RetryOf, &c.Demands, &c.Authority, &c.OwedSince)
 		c.leased = before
 		return c, err
 	})

@@ -65,7 +65,7 @@ func within(ctx context.Context, d time.Duration, f func(context.Context) ([]Cla
 }
 
 const openedSQL = `
-SELECT firm_id, matter_id, generation, run_id, attempt, retry_of, demands
+SELECT firm_id, matter_id, generation, run_id, attempt, retry_of, demands, authority_epoch
   FROM ops.matter_frame_runs WHERE run_id = ANY(@runs::uuid[]) AND outcome = 'running'`
 
 // opened reads which of the runs with these ids were opened and have not ended.
@@ -76,7 +76,7 @@ func opened(ctx context.Context, db pg.DB, ids []rail.UUID) ([]Claimed, error) {
 		return nil, fmt.Errorf("runs.opened: %w", err)
 	}
 	out, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (c Claimed, err error) {
-		err = r.Scan(&c.Key.Firm, &c.Key.Matter, &c.Token.Generation, &c.Token.Run, &c.Attempt, &c.RetryOf, &c.Demands)
+		err = r.Scan(&c.Key.Firm, &c.Key.Matter, &c.Token.Generation, &c.Token.Run, &c.Attempt, &c.RetryOf, &c.Demands, &c.Authority)
 		return c, err
 	})
 	if err != nil {
