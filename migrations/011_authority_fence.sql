@@ -265,7 +265,12 @@ RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tail name := ops.fence_guarding(tab, key_column, scope, writer, sequence_column, epoch_column, actor, reason);
+  ours name := (SELECT r.rolname FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'ops');
 BEGIN
+  -- the final sequence is read from it, and what is not imported yet
+  IF NOT has_table_privilege(ours, tab, 'SELECT') THEN
+    EXECUTE format('GRANT SELECT ON %s TO %I', tab, ours);
+  END IF;
   EXECUTE format('DROP TRIGGER IF EXISTS write_fence ON %s', tab);
   EXECUTE format('DROP TRIGGER IF EXISTS write_fence_truncate ON %s', tab);
   EXECUTE format('CREATE CONSTRAINT TRIGGER write_fence AFTER INSERT OR UPDATE OR DELETE ON %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ops.%I()', tab, tail);
