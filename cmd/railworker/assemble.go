@@ -68,7 +68,7 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 	if err := w.addQueue(ctx, cfg, reg); err != nil {
 		return err
 	}
-	w.fences = w.pools.NewFences(w.name, log, reg)
+	w.fences = w.pools.NewFences(w.name, log)
 	if w.api, err = newAPI(cfg, w.pools.Work, reg, log); err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"briefrail/internal/pg"
 )
 
@@ -48,7 +46,7 @@ func (c Controller) WatchPath(ctx context.Context, p Path) error {
 type Try func(ctx context.Context, p Path) (refused bool, answer string, err error)
 
 // Canary tries the ways of retired writers on a schedule. Each must be refused: one that
-// is not raises a hold and pages. Roles and routes it tries by itself; scripts and jobs
+// is not raises a hold, and breaks the invariant retired_paths, which pages. Roles and routes it tries by itself; scripts and jobs
 // need a Try, as what the database names is never run.
 type Canary struct {
 	DB    pg.DB
@@ -56,21 +54,10 @@ type Canary struct {
 	Tries map[string]Try // by kind; may be nil
 	Loops Loops          // may be nil
 	Log   *slog.Logger
-
-	open *prometheus.GaugeVec
-}
-
-// NewCanary makes a Canary with its metric; it starts nothing.
-func NewCanary(db pg.DB, every time.Duration, tries map[string]Try, loops Loops, log *slog.Logger, reg prometheus.Registerer) *Canary {
-	c := &Canary{DB: db, Every: every, Tries: tries, Loops: loops, Log: log, open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "rail_authority_retired_paths_open", Help: "Ways of retired writers by which a write was not refused.",
-	}, []string{"kind"})}
-	reg.MustRegister(c.open)
-	return c
 }
 
 // Run tries at once and then every turn, until ctx ends; it returns ctx's error.
-func (c *Canary) Run(ctx context.Context) error {
+func (c Canary) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -79,7 +66,7 @@ func (c *Canary) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		err := c.Turn(ctx)
+		_, err := c.Turn(ctx)
 		switch {
 		case c.Loops == nil || ctx.Err() != nil:
 		case err == nil:
@@ -102,13 +89,12 @@ SELECT w.name, 'role', r.name, NULL, NULL, NULL FROM ops.writers w CROSS JOIN LA
  WHERE w.status = 'retired' AND r.name IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ops.writer_paths p WHERE p.writer = w.name AND p.kind = 'role' AND p.path = r.name)
  ORDER BY 1, 2, 3`
 
-// Turn tries every way of every retired writer once.
-func (c *Canary) Turn(ctx context.Context) error {
+// Turn tries every way of every retired writer once, and returns those that are open.
+func (c Canary) Turn(ctx context.Context) (open []Path, err error) {
 	paths, err := list[Path](ctx, c.DB, "Canary", retiredPathsSQL)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	open := map[string]int{PathRole: 0, PathRoute: 0, PathScript: 0, PathJob: 0}
 	var failed error // one that cannot be tried keeps no other from it
 	for _, p := range paths {
 		refused, answer, err := c.try(ctx, p)
@@ -117,16 +103,13 @@ func (c *Canary) Turn(ctx context.Context) error {
 		}
 		failed = errors.Join(failed, wrap("Canary("+p.Path+")", err))
 		if err == nil && !refused {
-			open[p.Kind]++
+			open = append(open, p)
 		}
 	}
-	for kind, n := range open {
-		c.open.WithLabelValues(kind).Set(float64(n))
-	}
-	return failed
+	return open, failed
 }
 
-func (c *Canary) try(ctx context.Context, p Path) (refused bool, answer string, err error) {
+func (c Canary) try(ctx context.Context, p Path) (refused bool, answer string, err error) {
 	if try := c.Tries[p.Kind]; try != nil {
 		return try(ctx, p)
 	}
@@ -139,7 +122,7 @@ func (c *Canary) try(ctx context.Context, p Path) (refused bool, answer string, 
 	return true, "", fmt.Errorf("nothing here can try a %s", p.Kind)
 }
 
-func (c *Canary) tryRole(ctx context.Context, p Path) (bool, string, error) {
+func (c Canary) tryRole(ctx context.Context, p Path) (bool, string, error) {
 	rights, err := Rights(ctx, c.DB, p.Writer)
 	for _, r := range rights {
 		if r.Role == p.Path {
@@ -168,7 +151,7 @@ func tryRoute(ctx context.Context, p Path) (bool, string, error) {
 }
 
 // note keeps the verdict; a way that is open stops widening and is said aloud.
-func (c *Canary) note(ctx context.Context, p Path, refused bool, answer string) error {
+func (c Canary) note(ctx context.Context, p Path, refused bool, answer string) error {
 	if _, err := c.DB.Exec(ctx, `SELECT ops.watch_path($1, $2, $3), ops.note_path($1, $2, $3, $4, $5)`, p.Writer, p.Kind, p.Path, refused, answer); err != nil {
 		return err
 	}

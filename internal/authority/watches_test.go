@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"briefrail/internal/authority"
 	"briefrail/internal/rail"
 )
@@ -77,8 +75,10 @@ func TestARetiredRouteIsTried(t *testing.T) {
 	if _, err := s.c.RetireWriter(t.Context(), "old", s.Pool); err != nil {
 		t.Fatal(err)
 	}
-	canary := authority.NewCanary(s.Pool, time.Hour, nil, nil, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
-	s.oneTurn(t, canary)
+	canary := authority.Canary{DB: s.Pool, Log: slog.New(slog.DiscardHandler)}
+	if open, err := canary.Turn(t.Context()); err != nil || len(open) != 2 {
+		t.Errorf("%+v, %v", open, err)
+	}
 	paths, err := authority.Paths(t.Context(), s.Pool)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestARetiredRouteIsTried(t *testing.T) {
 	if err := s.c.WatchPath(t.Context(), authority.Path{Writer: "old", Kind: authority.PathScript, Path: "/usr/local/bin/rebuild"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := canary.Turn(t.Context()); err == nil {
+	if _, err := canary.Turn(t.Context()); err == nil {
 		t.Error("a script that nobody can try is passed over")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"briefrail/internal/authority"
@@ -32,13 +31,13 @@ func (p Pools) WatchFences(ctx context.Context, name string, log *slog.Logger) e
 type Fences struct {
 	pools  Pools
 	name   string
-	canary *authority.Canary
+	canary authority.Canary
 	log    *slog.Logger
 }
 
-// NewFences makes them with their metrics; it starts nothing.
-func (p Pools) NewFences(name string, log *slog.Logger, reg prometheus.Registerer) *Fences {
-	return &Fences{pools: p, name: name, log: log, canary: authority.NewCanary(p.Probes, retiredEvery, nil, nil, log, reg)}
+// NewFences makes them; it starts nothing.
+func (p Pools) NewFences(name string, log *slog.Logger) *Fences {
+	return &Fences{pools: p, name: name, log: log, canary: authority.Canary{DB: p.Probes, Every: retiredEvery, Log: log}}
 }
 
 // Run runs them until ctx ends, and returns ctx's error.
