@@ -207,7 +207,7 @@ func (s *Server) tell(r *http.Request, a answer, took time.Duration) {
 		line = append(line, slog.String("intent_id", a.intent.String()))
 	}
 	if a.epoch > 0 {
-		line = append(line, slog.Int64("epoch", a.epoch))
+		line = append(line, slog.Int64("authority_epoch", a.epoch))
 	}
 	if a.revision != nil {
 		line = append(line, slog.Int64("revision", *a.revision))

@@ -241,7 +241,7 @@ func TestAnswersAreCountedAndLogged(t *testing.T) {
 		t.Errorf("durations: %d, %v", n, err)
 	}
 	log := r.log.String()
-	for _, part := range []string{`"intent_id":"` + i.ID + `"`, `"epoch":1`, `"outcome":"accepted"`, `"matter_id":"` + r.key.Matter.String() + `"`, `"revision":0`} {
+	for _, part := range []string{`"intent_id":"` + i.ID + `"`, `"authority_epoch":1`, `"outcome":"accepted"`, `"matter_id":"` + r.key.Matter.String() + `"`, `"revision":0`} {
 		if !strings.Contains(log, part) {
 			t.Errorf("the log has no %s: %s", part, log)
 		}
