@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules helm vuln migrate images compose test-containers clean need-go
+.PHONY: help demo demo-adopt test test-kumo test-browser check bench build lint fmt fmt-check generated generate rules helm vuln migrate images compose test-containers clean need-go
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -33,6 +33,11 @@ help: ## this help
 demo: build ## the whole story on a throwaway PostgreSQL, under 90 s; DOCS=DIR takes your own PDF and text files
 	@scripts/need-postgres --or-docker
 	bin/railctl demo $(if $(DOCS),--docs '$(DOCS)') $(ARGS)
+
+demo-adopt: build ## a firm with a worker of its own adopts the rail, bucket by bucket, under two minutes
+	@scripts/need-postgres --or-docker
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o bin/legacy ./examples/legacy
+	bin/railctl demo-adopt $(ARGS)
 
 test: need-go ## all tests, with the race detector, on a real PostgreSQL; TESTFLAGS='-run NAME' to choose
 	@scripts/need-postgres

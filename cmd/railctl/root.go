@@ -31,7 +31,7 @@ func (a *app) root() *cobra.Command {
 	a.globalFlags(root.PersistentFlags())
 	root.AddCommand(
 		a.statusVerb(), a.explainVerb(), a.matterVerbs(), a.dispatchVerbs(), a.runsVerbs(), a.outboxVerbs(), a.dlqVerbs(),
-		a.waitVerb(), a.consoleVerb(), a.demoCommand(), a.awsFakeVerb(), a.checkVerb(), a.doctorVerb(), a.epochVerbs(), a.authorityVerbs(), a.restoreVerb(), a.auditVerbs(),
+		a.waitVerb(), a.consoleVerb(), a.demoCommand(), a.adoptCommand(), a.awsFakeVerb(), a.checkVerb(), a.doctorVerb(), a.epochVerbs(), a.authorityVerbs(), a.restoreVerb(), a.auditVerbs(),
 		a.modelVerbs(), a.migrateVerbs(), a.rolesVerbs(), a.configVerbs(), a.versionVerb(), exitCodes(),
 	)
 	sortFlags(root)

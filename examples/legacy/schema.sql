@@ -66,3 +66,9 @@ GRANT USAGE ON SCHEMA legacy TO legacy_bridge;
 GRANT SELECT ON ALL TABLES IN SCHEMA legacy TO legacy_bridge;
 GRANT INSERT, UPDATE ON legacy.imported, legacy.from_rail TO legacy_bridge;
 GRANT USAGE ON SEQUENCE legacy.revisions TO legacy_bridge;
+
+-- What the rail itself looks at in a guarded table: whose row it is, and where the
+-- decisions end. Its functions run as rail_owner.
+GRANT USAGE ON SCHEMA legacy TO rail_owner;
+GRANT SELECT (matter_id, revision) ON legacy.briefs TO rail_owner;
+GRANT SELECT (matter_id) ON legacy.requests TO rail_owner;

@@ -1,0 +1,420 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"briefrail/internal/audit"
+	"briefrail/internal/authority"
+	"briefrail/internal/rail"
+)
+
+// asItIs is scene 1: the old worker decides, and nothing of the rail is in its way.
+func (d *adopting) asItIs(ctx context.Context) error {
+	s := d.screen
+	s.title("1 of 4  The firm as it is: a boolean and a loop")
+	s.tell("Whoever stores a document sets needs_rebuild and appends a fact, in one transaction. The old worker rebuilds what is set. " +
+		"Now it becomes known to the rail as a writer, its tables come under the fence, and a bridge brings its Briefs over.")
+	s.line("")
+	for _, args := range [][]string{
+		{"writers", "register", "legacy", "--role", "legacy_worker", "--importer", "legacy_bridge", "--endpoint", "http://" + d.legacy.listen + "/v1/regenerate"},
+		{"configure", "--writer", "legacy", "--all"},
+		{"guard", "legacy.briefs", "--key", "matter_id", "--sequence", "revision", "--writer", "legacy"},
+		{"guard", "legacy.requests", "--key", "matter_id", "--writer", "legacy"},
+	} {
+		if err := d.govern(ctx, args...); err != nil {
+			return err
+		}
+	}
+	if err := d.startBridge(ctx); err != nil {
+		return err
+	}
+	for _, k := range d.people.keys {
+		if err := d.people.document(ctx, k); err != nil {
+			return err
+		}
+	}
+	d.people.endpoint = func() string { return "http://" + d.legacy.listen + "/v1/regenerate" }
+	d.people.begin(ctx)
+	s.act("%d people ask for Briefs, and documents keep coming, to the end", crowdPeople)
+	err := d.until(ctx, "every matter to have a Brief on both sides", func(ctx context.Context) (bool, error) {
+		n, err := d.imported(ctx)
+		return n == len(d.people.keys), err
+	})
+	if err != nil {
+		return err
+	}
+	return d.checkAsItIs(ctx)
+}
+
+// imported counts the matters whose current frame at the rail was brought there.
+func (d *adopting) imported(ctx context.Context) (n int, err error) {
+	for _, k := range d.people.keys {
+		list, err := audit.Frames(ctx, d.base.pool, k)
+		if err != nil {
+			return 0, err
+		}
+		if len(list) > 0 {
+			n++
+		}
+	}
+	return n, d.people.failed()
+}
+
+func (d *adopting) checkAsItIs(ctx context.Context) error {
+	s := d.screen
+	runs, err := audit.Runs(ctx, d.base.pool, audit.RunFilter{Limit: historyLimit})
+	if err != nil {
+		return err
+	}
+	built, brought := 0, 0
+	for _, r := range runs {
+		if r.Builder == "import" {
+			brought++
+		} else {
+			built++
+		}
+	}
+	s.line("")
+	s.check(built == 0, "the rail's worker has built nothing: %s came over from the old one", count(brought, "Brief"))
+	st, err := audit.ReadStatus(ctx, d.base.pool)
+	if err != nil {
+		return err
+	}
+	s.check(st.Jobs.Elsewhere > 0 && st.Jobs.Queued == 0, "%s keep their demand at the rail, as elsewhere, and nobody is paged for them", count(st.Jobs.Elsewhere, "matter"))
+	return nil
+}
+
+// sixCross is scene 2.
+func (d *adopting) sixCross(ctx context.Context) error {
+	s := d.screen
+	s.title("2 of 4  Six buckets cross, one after the other")
+	s.tell("Each is planned, built in the shadow and compared, and then crosses: nobody new is let in, who is in finishes, " +
+		"the end is read, both sides are compared whole, and the rail has authority under the next epoch. Here it is what a person types:")
+	s.line("")
+	s.act("railctl authority plan SCOPE; shadow CHANGE; cross CHANGE")
+	s.line("")
+	s.line("  %s", s.paint(styleDim, "bucket  matters  in the shadow                      pause     others meanwhile"))
+	for _, scope := range d.people.scopes()[:adoptBuckets] {
+		c, err := d.move(ctx, scope)
+		if err != nil {
+			return err
+		}
+		d.tellCrossed(c)
+		if err := rest(ctx, 500*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	s.line("")
+	if err := d.scriptRefused(ctx, "a script that somebody runs by hand, in a bucket that has crossed"); err != nil {
+		return err
+	}
+	return d.checkCrossed(ctx)
+}
+
+func (d *adopting) tellCrossed(c crossed) {
+	bucket := strings.TrimPrefix(c.change.Scope, "matters/bucket-")
+	d.screen.line("  %-6s  %7d  %-33s  %8s  %s", bucket, c.matters, cut(classes(c.change.Shadow), 33), pauseText(c.change.MeasuredPause), count(c.during, "intent")+" accepted")
+}
+
+// scriptRefused runs the old script against a matter that has crossed.
+func (d *adopting) scriptRefused(ctx context.Context, what string) error {
+	out, err := d.legacyVerb(ctx, d.base.as("legacy_worker"), "script", d.people.keyIn(d.moved[0].change.Scope).Matter.String())
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.screen.check(err != nil, "%s: refused: %s", what, strings.TrimPrefix(lastLine(out), "legacy: "))
+	return nil
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+func (c *crowd) keyIn(scope string) rail.Key {
+	for _, k := range c.keys {
+		if bucketScope(rail.Bucket(k.Matter)) == scope {
+			return k
+		}
+	}
+	return rail.Key{}
+}
+
+func (d *adopting) checkCrossed(ctx context.Context) error {
+	s := d.screen
+	alike, during := 0, 0
+	for _, c := range d.moved {
+		if c.report.Passed && c.report.FinalSequence == *c.change.FinalSequence {
+			alike++
+		}
+		during += c.during
+	}
+	s.check(alike == len(d.moved), "%d of %s verified: the same digest of every matter on both sides, through the final sequence", alike, count(len(d.moved), "crossing"))
+	s.check(during > 0, "other buckets accepted %s while one was closed", count(during, "intent"))
+	return d.until(ctx, "the rail to build in each of them", func(ctx context.Context) (bool, error) {
+		for _, c := range d.moved {
+			ok, err := d.builtByRail(ctx, d.people.keyIn(c.change.Scope))
+			if err != nil || !ok {
+				return false, err
+			}
+		}
+		return true, d.people.failed()
+	})
+}
+
+func (d *adopting) builtByRail(ctx context.Context, k rail.Key) (bool, error) {
+	runs, err := audit.Runs(ctx, d.base.pool, audit.RunFilter{Firm: k.Firm, Matter: k.Matter, Outcome: "landed", Limit: 1})
+	return len(runs) > 0 && runs[0].Builder != "import", err
+}
+
+// oneGoesBack is scene 3.
+func (d *adopting) oneGoesBack(ctx context.Context) error {
+	s := d.screen
+	first := d.moved[0].change
+	s.title("3 of 4  One goes back")
+	s.tell("For a while there is a way back: what the rail commits is noted for the old side in the same transaction, and the bridge takes it over. " +
+		"Five conditions are checked, and then it is a crossing like the others.")
+	s.line("")
+	out, err := d.ctl(ctx, "authority", "rollback", first.ID.String(), adoptReason)
+	s.check(err != nil && strings.Contains(err.Error(), "restore drill"), "without a restore drill of the old side on record no way back is offered%s", out)
+	if err := d.govern(ctx, "exercised", first.Scope, "restore"); err != nil {
+		return err
+	}
+	back := rail.NewUUID()
+	s.act("railctl authority rollback %s; cross CHANGE", short(first.ID))
+	if _, err := d.ctl(ctx, "authority", "rollback", first.ID.String(), "--change", back.String(), "--deadline", "10s", "--budget", "10s", adoptReason); err != nil {
+		return err
+	}
+	c, err := d.cross(ctx, back)
+	if err != nil {
+		return err
+	}
+	d.rest[c.change.Scope] = true
+	d.tellCrossed(c)
+	s.line("")
+	s.check(c.report.Passed, "verified: what the rail had built stands on the old side, with the same digests")
+	return d.oldGoesOn(ctx, c)
+}
+
+// oldGoesOn waits until the old worker has decided again for a matter that came back.
+func (d *adopting) oldGoesOn(ctx context.Context, c crossed) error {
+	k := d.people.keyIn(c.change.Scope)
+	err := d.until(ctx, "the old worker to go on", func(ctx context.Context) (bool, error) {
+		list, err := audit.Frames(ctx, d.base.pool, k)
+		return len(list) > 0 && list[0].Source == "import" && list[0].BuiltAt.After(*c.change.AdvancedAt), errOf(err, d.people.failed())
+	})
+	if err != nil {
+		return err
+	}
+	d.screen.check(true, "the old worker decides for bucket %s again, under epoch %d", strings.TrimPrefix(c.change.Scope, "matters/bucket-"), *c.change.ToEpoch)
+	return nil
+}
+
+func errOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retirement is scene 4.
+func (d *adopting) retirement(ctx context.Context) error {
+	s := d.screen
+	s.title("4 of 4  The rest crosses, and the old worker is retired")
+	s.tell("A bucket without matters crosses as the others do. When the last one has, its windows are closed, and the old worker can write nothing any more: no right, no login.")
+	s.line("")
+	var slowest, sum time.Duration
+	n := 0
+	for b := range rail.Buckets {
+		scope := bucketScope(b)
+		if !d.rest[scope] {
+			continue
+		}
+		c, err := d.move(ctx, scope)
+		if err != nil {
+			return err
+		}
+		if c.matters > 0 {
+			d.tellCrossed(c)
+		}
+		n++
+		sum += *c.change.MeasuredPause
+		slowest = max(slowest, *c.change.MeasuredPause)
+		s.status("%d of %d", n, n+len(d.rest))
+	}
+	mean := sum / time.Duration(max(n, 1))
+	s.clear()
+	s.line("")
+	s.check(len(d.rest) == 0, "%s crossed, with a pause of %s on average and %s at most", count(n, "more bucket"), pauseText(&mean), pauseText(&slowest))
+	if err := d.closeWindows(ctx); err != nil {
+		return err
+	}
+	return d.retireOld(ctx)
+}
+
+// closeWindows completes and retires every crossing to the rail.
+func (d *adopting) closeWindows(ctx context.Context) error {
+	d.screen.act("railctl authority complete CHANGE; retire CHANGE, for each bucket")
+	for _, c := range d.moved {
+		ch, err := authority.ChangeOf(ctx, d.base.pool, c.change.ID)
+		if err != nil {
+			return err
+		}
+		for _, verb := range []string{"complete", "retire"} {
+			if ch.To != "rail" || (verb == "complete" && ch.Phase != "advanced") {
+				continue
+			}
+			if _, err := d.ctl(ctx, "authority", verb, ch.ID.String(), "--yes", adoptReason); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *adopting) retireOld(ctx context.Context) error {
+	s := d.screen
+	if err := d.dismiss(d.bridge); err != nil {
+		return err
+	}
+	if err := d.govern(ctx, "retire-writer", "legacy", "--revoke"); err != nil {
+		return err
+	}
+	if err := d.dismiss(d.legacy); err != nil {
+		return err
+	}
+	rights, err := authority.Rights(ctx, d.base.pool, "legacy")
+	if err != nil {
+		return err
+	}
+	s.line("")
+	s.check(len(rights) == 0, "its roles hold %s in this database", count(len(rights), "right"))
+	if err := d.scriptRefused(ctx, "its last script"); err != nil {
+		return err
+	}
+	var paths []authority.Path
+	err = d.until(ctx, "the canary of the rail's worker, which tries retired ways every 20 s", func(ctx context.Context) (bool, error) {
+		paths, err = authority.Paths(ctx, d.base.pool)
+		return len(paths) > 0 && paths[0].Refused != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		s.check(p.Refused != nil && *p.Refused, "the canary tried %s %s: refused, %s", p.Kind, p.Path, text(p.Answer))
+	}
+	return nil
+}
+
+// total is what must hold of the whole story.
+func (d *adopting) total(ctx context.Context) error {
+	s := d.screen
+	d.people.still()
+	if err := d.people.failed(); err != nil {
+		return err
+	}
+	err := d.until(ctx, "the last demand to be served", func(ctx context.Context) (bool, error) {
+		st, err := audit.ReadStatus(ctx, d.base.pool)
+		n, counted := audit.OutboxCount(ctx, d.base.pool, audit.FactFilter{Undecided: true})
+		return n == 0 && st.Jobs.Queued+st.Jobs.Running == 0, errOf(err, counted)
+	})
+	if err != nil {
+		return err
+	}
+	s.title("The sum of it")
+	if err := d.checkIntents(ctx); err != nil {
+		return err
+	}
+	if err := d.checkRecord(ctx); err != nil {
+		return err
+	}
+	d.checkPauses()
+	found, err := audit.Check(ctx, d.base.pool, audit.CheckOptions{})
+	if err != nil {
+		return err
+	}
+	broken := 0
+	for _, f := range found {
+		if !f.Healthy() {
+			broken++
+			s.check(false, "%s: %d violations: %s %s", f.Invariant, f.Violations, f.Detail, f.Err)
+		}
+	}
+	s.check(broken == 0, "%d of %d invariants of the ledger hold", len(found)-broken, len(found))
+	s.line("")
+	return nil
+}
+
+// checkIntents looks every intent up, at both sides.
+func (d *adopting) checkIntents(ctx context.Context) error {
+	theirs := map[string]bool{}
+	rows, err := d.base.pool.Query(ctx, `SELECT intent_id::text FROM legacy.requests`)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		theirs[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	asked, one, old := d.people.snapshot(), 0, 0
+	for _, a := range asked {
+		answer, err := authority.Find(ctx, d.base.pool, a.id)
+		if err != nil {
+			return err
+		}
+		accepted := answer.Verdict == authority.Accepted && len(answer.ResultDigest) == 32
+		if accepted && theirs[a.id.String()] == (answer.Writer == "legacy") {
+			one++
+		}
+		if answer.Writer == "legacy" {
+			old++
+		}
+	}
+	d.screen.check(one == len(asked) && len(asked) > 0, "%s, each with exactly one result: %d of the old worker, %d of the rail", count(len(asked), "intent"), old, len(asked)-old)
+	d.screen.check(len(theirs) == old, "every receipt of the old worker is known at the rail")
+	return nil
+}
+
+// checkRecord compares what is on record with what the Briefs were made from.
+func (d *adopting) checkRecord(ctx context.Context) error {
+	served, docs := 0, 0
+	for _, k := range d.people.keys {
+		stored, made, err := d.madeFrom(ctx, k)
+		if err != nil {
+			return err
+		}
+		docs += stored
+		if stored == made {
+			served++
+		}
+	}
+	d.screen.check(served == len(d.people.keys), "%s of %s: each one in the current Brief of its matter, nothing was lost", count(docs, "document"), count(served, "matter"))
+	return nil
+}
+
+func (d *adopting) checkPauses() {
+	s := d.screen
+	waits, strangers := d.people.strangers(d.moved)
+	s.check(strangers == 0, "%s told somebody to come back in a moment, each of the bucket that was crossing: no other bucket ever stopped", count(waits, "answer"))
+	longest := time.Duration(0)
+	for _, a := range d.people.snapshot() {
+		longest = max(longest, a.waited)
+	}
+	pauses := make([]time.Duration, 0, len(d.moved))
+	for _, c := range d.moved {
+		pauses = append(pauses, *c.change.MeasuredPause)
+	}
+	middle, worst := spread2(pauses)
+	s.tell("%s: half of the pauses were below %s, all below %s. The longest that a person waited for one was %s.", fmt.Sprintf("%d crossings", len(d.moved)), pauseText(&middle), pauseText(&worst), pauseText(&longest))
+}
