@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,6 +53,7 @@ type Console struct {
 	opts     Options
 	secret   [sha256.Size]byte // of the token
 	places   map[string]place  // by the name in the address
+	further  []tab
 	pages    map[string]*template.Template
 	looks    *looks
 	watchers *watchers
@@ -59,7 +61,7 @@ type Console struct {
 	sessions *sessions
 }
 
-//go:embed *.html console.css console.js
+//go:embed *.html *.css console.js
 var files embed.FS
 
 // New makes a console.
@@ -80,10 +82,18 @@ func New(o Options) *Console {
 		opts: o, secret: sha256.Sum256([]byte(o.Token)), looks: newLooks(o.Every, o.Timeout), watchers: newWatchers(),
 		checks: newChecks(o.DB), sessions: newSessions(), pages: map[string]*template.Template{},
 	}
-	c.places = c.everyPlace()
-	layout := template.Must(template.New("layout.html").Funcs(words()).ParseFS(files, "layout.html"))
-	for _, name := range []string{"now", "matter", "runs", "parked", "dispatch", "outbox", "login", "which", "content", "plain"} {
-		c.pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, name+".html"))
+	c.places, c.further = c.everyPlace(), c.furtherTabs()
+	around := func(name string) bool { return name == "layout.html" || strings.HasPrefix(name, "part_") }
+	layout := template.New("layout.html").Funcs(words())
+	for _, name := range embedded(".html") {
+		if around(name) {
+			template.Must(layout.ParseFS(files, name))
+		}
+	}
+	for _, name := range embedded(".html") {
+		if !around(name) {
+			c.pages[strings.TrimSuffix(name, ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+		}
 	}
 	return c
 }
@@ -118,13 +128,29 @@ func (c *Console) Handler() http.Handler {
 	} {
 		mux.HandleFunc("POST "+path, c.own(c.acting(act)))
 	}
-	mux.HandleFunc("GET /console.css", file("console.css", "text/css; charset=utf-8"))
+	for _, name := range embedded(".css") {
+		mux.HandleFunc("GET /"+name, file(name, "text/css; charset=utf-8"))
+	}
 	mux.HandleFunc("GET /console.js", file("console.js", "text/javascript; charset=utf-8"))
 	if c.opts.Explorer != nil {
 		mux.Handle("/model/", http.StripPrefix("/model", c.opts.Explorer))
 	}
 	mux.HandleFunc("/", c.nothing)
 	return c.guarded(mux)
+}
+
+// embedded lists the embedded files of a kind.
+func embedded(kind string) (names []string) {
+	found, err := files.ReadDir(".")
+	if err != nil {
+		return nil // unreachable: the compiler has put them there
+	}
+	for _, f := range found {
+		if strings.HasSuffix(f.Name(), kind) {
+			names = append(names, f.Name())
+		}
+	}
+	return names
 }
 
 // file serves one embedded file.

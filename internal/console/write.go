@@ -24,6 +24,7 @@ type frame struct {
 	Closed   bool
 	Content  bool
 	Explorer bool
+	Further  []tab
 	Live     string // the address to watch; "" for none
 }
 
@@ -93,6 +94,7 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, status int, err
 func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, name string, f frame) {
 	f.Session = c.sessions.of(r)
 	f.Armed, f.Closed, f.Content, f.Explorer = c.opts.Token != "", c.opts.Closed, c.opts.ShowContent, c.opts.Explorer != nil
+	f.Further = c.further
 	if f.Problem == "" && r.Header.Get("X-Console-Part") == "" {
 		f.Said = f.Session.heard()
 	}
