@@ -13,8 +13,8 @@ import (
 
 // newAPI makes the interface of intents, which listens nowhere where it is off. It uses
 // the sessions that the loops leave.
-func newAPI(cfg *config.Config, db pg.DB, reg prometheus.Registerer, log *slog.Logger) (*api.Server, error) {
-	o := api.Options{DB: db, Listen: cfg.API.Listen, AtOnce: cfg.Database.Spare(), Registerer: reg, Log: log}
+func newAPI(cfg *config.Config, db pg.DB, wake func(), reg prometheus.Registerer, log *slog.Logger) (*api.Server, error) {
+	o := api.Options{DB: db, Listen: cfg.API.Listen, AtOnce: cfg.Database.Spare(), Wake: wake, Registerer: reg, Log: log}
 	if cfg.API.TokenFile != "" {
 		o.Tokens = cfg.API.TokenFile.ReadPrivate
 	}

@@ -69,7 +69,7 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 		return err
 	}
 	w.fences = w.pools.NewFences(w.name, log)
-	if w.api, err = newAPI(cfg, w.pools.Work, reg, log); err != nil {
+	if w.api, err = newAPI(cfg, w.pools.Work, w.runner.Wake, reg, log); err != nil {
 		return err
 	}
 	w.auditor = audit.NewCollector(w.pools.Probes, audit.Options{

@@ -34,7 +34,10 @@ type Options struct {
 	Certificate func() (chain, key string, err error)
 	// AtOnce is how many requests use the database at the same time: the rest of its
 	// sessions are the work's. Zero means 2.
-	AtOnce     int
+	AtOnce int
+	// Wake is called when an intent was accepted, so that its build need not wait for the
+	// next look at the ledger; nil: it waits.
+	Wake       func()
 	Registerer prometheus.Registerer
 	Log        *slog.Logger // nil: nobody
 }
@@ -54,6 +57,9 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	if o.AtOnce <= 0 {
 		o.AtOnce = 2
+	}
+	if o.Wake == nil {
+		o.Wake = func() {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

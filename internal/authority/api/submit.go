@@ -87,6 +87,8 @@ func (s *Server) judged(ctx context.Context, i authority.Intent) answer {
 		a := answer{name: accepted, status: http.StatusAccepted, body: said(i.ID, v), epoch: v.Epoch, revision: &v.Revision}
 		if v.Replayed {
 			a.name = replayed
+		} else {
+			s.opts.Wake()
 		}
 		return a
 	case authority.Refused:
