@@ -16,7 +16,6 @@ import (
 	"briefrail/internal/authority"
 	"briefrail/internal/frames"
 	"briefrail/internal/jobs"
-	"briefrail/internal/pg"
 	"briefrail/internal/rail"
 	"briefrail/internal/runs"
 )
@@ -71,7 +70,7 @@ func (a *app) authorityShadow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o = b.options(o.Rules, sources, s.pool)
+			o = b.options(o.Rules, sources)
 		}
 		return s.shadow(ctx, c, act, id, o)
 	})
@@ -163,39 +162,21 @@ func (b *shadowBuilder) build(ctx context.Context, k rail.Key) (authority.Shadow
 	return authority.ShadowFrame{JSON: f.JSON, Digest: checked.Digest, SchemaVersion: f.SchemaVersion, Builder: f.BuilderVersion}, nil
 }
 
-// options put the builder and the rules together. sources, where it is given, is
-// looked at before anything else: sides that were made from different records say
-// nothing about each other. Shadow builds and compares one matter after the other.
-func (b *shadowBuilder) options(rules []authority.Rule, sources string, db pg.DB) authority.ShadowOptions {
-	if sources == "" {
-		return authority.ShadowOptions{Build: b.build, Rules: rules}
-	}
-	moved := false
-	lag := authority.Rule{Name: "record_moved_on", Class: authority.ProjectionLag, Path: "**", Explains: func(any, any) bool { return moved }}
-	return authority.ShadowOptions{
-		Rules: append([]authority.Rule{lag}, rules...),
-		Build: func(ctx context.Context, k rail.Key) (f authority.ShadowFrame, err error) {
-			if f, err = b.build(ctx, k); err != nil {
-				return f, err
+// options put the builder and the rules together. sources, where it is given, is the
+// member that tells whether both sides were made from the same record.
+func (b *shadowBuilder) options(rules []authority.Rule, sources string) authority.ShadowOptions {
+	o := authority.ShadowOptions{Build: b.build, Rules: rules}
+	if sources != "" {
+		o.Lag = func(imported, built []byte) (bool, error) {
+			before, err := sourcesIn(imported, sources)
+			if err != nil {
+				return false, err
 			}
-			moved, err = otherSources(ctx, db, k, f.JSON, sources)
-			return f, err
-		},
+			after, err := sourcesIn(built, sources)
+			return before != after, err
+		}
 	}
-}
-
-// otherSources compares what the imported frame was made from with what the new one was.
-func otherSources(ctx context.Context, db pg.DB, k rail.Key, built []byte, member string) (bool, error) {
-	stored, ok, err := frames.Current(ctx, db, k)
-	if err != nil || !ok {
-		return false, err
-	}
-	before, err := sourcesIn(stored.JSON, member)
-	if err != nil {
-		return false, err
-	}
-	after, err := sourcesIn(built, member)
-	return before != after, err
+	return o
 }
 
 func sourcesIn(frame []byte, member string) (string, error) {

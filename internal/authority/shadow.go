@@ -24,7 +24,14 @@ type ShadowOptions struct {
 	DB    pg.DB
 	Build func(ctx context.Context, k rail.Key) (ShadowFrame, error)
 	Rules []Rule
+	// Lag tells whether the two were made from different records, as the record moves on
+	// between the old writer's build and this one. Whatever differs then is ProjectionLag.
+	// nil: they never are.
+	Lag func(imported, built []byte) (bool, error)
 }
+
+// movedOn explains every difference of two frames that Lag told apart.
+var movedOn = []Rule{{Name: "record_moved_on", Class: ProjectionLag, Path: "**"}} // constant: never assigned
 
 // ShadowClass counts matters by how their newest shadow compares.
 type ShadowClass struct {
@@ -89,7 +96,17 @@ func (o ShadowOptions) one(ctx context.Context, i imported) error {
 	if err != nil {
 		return fmt.Errorf("authority.Shadow(%s): build: %w", key, err)
 	}
-	d, err := Compare(i.Frame, f.JSON, o.Rules)
+	rules := o.Rules
+	if o.Lag != nil {
+		moved, err := o.Lag(i.Frame, f.JSON)
+		if err != nil {
+			return fmt.Errorf("authority.Shadow(%s): %w", key, err)
+		}
+		if moved {
+			rules = movedOn
+		}
+	}
+	d, err := Compare(i.Frame, f.JSON, rules)
 	if err != nil {
 		return fmt.Errorf("authority.Shadow(%s): %w", key, err)
 	}
