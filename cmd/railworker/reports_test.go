@@ -277,10 +277,10 @@ func TestSilentBuilderFreesItsSlot(t *testing.T) {
 				answer(w, c)
 			})
 			w := startWorker(t, quick(db.DSN, builder.URL).with(settings{
-				"WORKER_SLOTS": "1", "BUILDER_TIMEOUT": "1s", "RETRY_BACKOFF": "1m", "RETRY_BACKOFF_MAX": "1m", "WORKER_STOP_GRACE": "500ms",
+				"WORKER_SLOTS": "1", "BUILDER_TIMEOUT": "4s", "RETRY_BACKOFF": "1m", "RETRY_BACKOFF_MAX": "1m", "WORKER_STOP_GRACE": "500ms",
 			}))
 			tell(t, db.Pool, uploaded, bad)
-			eventually(t, 10*time.Second, "it hangs, and shows", func() bool {
+			eventually(t, time.Minute, "it hangs, and shows", func() bool {
 				return w.metric("rail_worker_slots_in_use") == 1 && w.metric("rail_run_longest_running_seconds") > 0.3
 			})
 			tell(t, db.Pool, uploaded, good)
@@ -296,7 +296,7 @@ func TestSilentBuilderFreesItsSlot(t *testing.T) {
 			if _, err := db.Pool.Exec(t.Context(), `UPDATE ops.matter_frame_jobs SET not_before = clock_timestamp() WHERE run_status = 'queued'`); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 10*time.Second, "it hangs again", func() bool { return builder.count() > again })
+			eventually(t, time.Minute, "it hangs again", func() bool { return builder.count() > again })
 			w.signal(syscall.SIGTERM)
 			if code := w.await(t, 5*time.Second); code != 0 {
 				t.Errorf("exit %d", code)

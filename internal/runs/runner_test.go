@@ -175,7 +175,7 @@ func TestALostTokenEndsTheBuildAtOnce(t *testing.T) {
 	demand(t, db, k, 1)
 	started, ended := make(chan struct{}), make(chan error, 1)
 	o := runnerOptions()
-	o.Lease = 600 * time.Millisecond
+	o.Lease = 3 * time.Second
 	startRunner(t, db.Pool, builderFunc(func(ctx context.Context, _ runs.Request) (runs.Frame, runs.Usage, error) {
 		close(started)
 		<-ctx.Done()
