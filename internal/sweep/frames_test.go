@@ -48,7 +48,7 @@ func TestARoundOfRetentionComesToTheLastMatter(t *testing.T) {
 	t.Parallel()
 	db := surplus(t)
 	s, w := New(db.Pool, prometheus.NewRegistry(), Options{Keep: Retention{Frames: 1}}), &walker{}
-	if err := s.pruneFrames(t.Context(), w, time.Hour); err != nil {
+	if _, err := s.pruneFrames(t.Context(), w, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if n := framesOf(t, db); n != matters || *w != (walker{}) {
@@ -62,11 +62,42 @@ func TestARoundOfRetentionEndsAndGoesOn(t *testing.T) {
 	db := surplus(t)
 	s, w := New(db.Pool, prometheus.NewRegistry(), Options{Keep: Retention{Frames: 1}}), &walker{}
 	for round, want := range []int{matters + 2, matters + 2, matters} {
-		if err := s.pruneFrames(t.Context(), w, 0); err != nil {
+		if _, err := s.pruneFrames(t.Context(), w, 0); err != nil {
 			t.Fatal(err)
 		}
 		if n, last := framesOf(t, db), round == 2; n != want || (*w == walker{}) != last {
 			t.Errorf("after round %d: %d frames, want %d; the next begins at %v", round+1, n, want, w.after)
 		}
+	}
+}
+
+type turns struct{ n int }
+
+func (l *turns) Progress(string)       { l.n++ }
+func (l *turns) Failed(string, string) {}
+
+// A backlog that a round's time does not suffice for is not paused over, and the loop
+// is seen to live meanwhile.
+func TestRetentionDoesNotPauseBehindABacklog(t *testing.T) {
+	t.Parallel()
+	db, loop := pgtest.New(t), &turns{}
+	const facts = 2*pruneBatch + pruneBatch/2
+	if _, err := db.Pool.Exec(t.Context(), `
+INSERT INTO ops.domain_event_outbox (firm_id, event_name) SELECT gen_random_uuid(), 'firm.created' FROM generate_series(1, `+strconv.Itoa(facts)+`);
+INSERT INTO ops.trigger_receipts (event_id, verdict) SELECT event_id, 'ignored' FROM ops.domain_event_outbox;
+DELETE FROM ops.outbox_undecided`); err != nil {
+		t.Fatal(err)
+	}
+	keep := Retention{Receipts: time.Hour, Runs: time.Hour, Frames: 1, Every: time.Nanosecond}
+	s := New(db.Pool, prometheus.NewRegistry(), Options{Keep: keep, Loops: loop})
+	if err := s.prune(t.Context(), &walker{}); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM ops.domain_event_outbox`).Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if left != 0 || loop.n != 2 {
+		t.Errorf("%d facts are left, want none; %d rounds were told, want 2 that were cut off", left, loop.n)
 	}
 }

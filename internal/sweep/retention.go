@@ -44,10 +44,23 @@ const (
 // restart begins anew.
 type walker struct{ after rail.Key }
 
-// prune takes what is due, in batches, each a short transaction of its own. No kind
-// takes longer than a round: behind a large backlog the others still have their turn,
-// and the loop is seen to live.
+// prune takes what is due, in rounds. A round that time cut off is followed by the next
+// at once: a pause would be a limit to how fast facts may come.
 func (s *Sweeper) prune(ctx context.Context, w *walker) error {
+	for {
+		behind, err := s.round(ctx, w)
+		if err != nil || !behind {
+			return err
+		}
+		s.opts.Loops.Progress("prune")
+	}
+}
+
+// round takes batches of each kind, each a short transaction of its own. No kind takes
+// much longer than the time between two rounds: behind a large backlog the others
+// still have their turn, and the loop is seen to live. It reports whether anything was
+// cut off.
+func (s *Sweeper) round(ctx context.Context, w *walker) (behind bool, err error) {
 	kinds := []struct {
 		what  string
 		batch func() (int64, error)
@@ -57,32 +70,38 @@ func (s *Sweeper) prune(ctx context.Context, w *walker) error {
 		{"runs", func() (int64, error) { return runs.Prune(ctx, s.db, s.opts.Keep.Runs, pruneBatch) }},
 	}
 	for _, k := range kinds {
-		begun := time.Now()
-		for n := int64(pruneBatch); n == pruneBatch && ctx.Err() == nil && time.Since(begun) < s.opts.Keep.every(); {
-			var err error
-			if n, err = k.batch(); err != nil {
-				return err
+		full := true
+		for begun := time.Now(); full && ctx.Err() == nil; {
+			n, err := k.batch()
+			if err != nil {
+				return false, err
 			}
 			s.metrics.pruned.WithLabelValues(k.what).Add(float64(n))
+			if full = n == pruneBatch; full && time.Since(begun) >= s.opts.Keep.every() {
+				behind = true
+				break
+			}
 		}
 	}
-	return s.pruneFrames(ctx, w, s.opts.Keep.every())
+	more, err := s.pruneFrames(ctx, w, s.opts.Keep.every())
+	return (behind || more) && ctx.Err() == nil, err
 }
 
 // pruneFrames goes on from where it came to, to the last matter at most: for a whole
 // round where it finds what has to go, so that it keeps up with what lands, and for
-// a small part of one where it finds nothing.
-func (s *Sweeper) pruneFrames(ctx context.Context, w *walker, round time.Duration) error {
+// a small part of one where it finds nothing. It reports whether it found some to the
+// end of its time.
+func (s *Sweeper) pruneFrames(ctx context.Context, w *walker, round time.Duration) (behind bool, err error) {
 	for begun := time.Now(); ctx.Err() == nil; {
 		n, err := s.pruneStep(ctx, w)
 		if err != nil || w.after == (rail.Key{}) {
-			return err
+			return false, err
 		}
 		if spent := time.Since(begun); spent >= round || (n == 0 && spent >= round/walkShare) {
-			return nil
+			return n > 0, nil
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // pruneStep is of the next walkStep matters; behind the last one stands the first.
