@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -116,9 +117,19 @@ const adoptReason = "--reason=adopting the rail"
 
 // govern runs a verb of authority and shows its command line.
 func (d *adopting) govern(ctx context.Context, args ...string) error {
-	d.screen.act("railctl authority %s", strings.Join(args, " "))
+	d.screen.act("railctl authority %s", strings.Join(abridged(args), " "))
 	_, err := d.ctl(ctx, append(append([]string{"authority"}, args...), "--yes", adoptReason)...)
 	return err
+}
+
+// abridged leaves all but the first of many scopes out.
+func abridged(args []string) []string {
+	for i := range args {
+		if more := len(args) - i - 1; more > 1 && strings.HasPrefix(args[i], "matters/") {
+			return append(slices.Clone(args[:i+1]), fmt.Sprintf("… (%d more)", more))
+		}
+	}
+	return args
 }
 
 // move plans, compares and crosses one scope. What it goes through is what a person
@@ -165,11 +176,11 @@ func classes(shadow json.RawMessage) string {
 	}
 	var parts []string
 	for _, c := range found {
-		words := fmt.Sprintf("%d %s", c.Matters, strings.ReplaceAll(c.Difference, "_", " "))
-		if c.Difference == authority.Same {
-			words = fmt.Sprintf("%d alike", c.Matters)
+		words := map[string]string{authority.Same: "alike", authority.LegacyUnsupported: "explained", authority.Representation: "explained", authority.ProjectionLag: "record moved on"}[c.Difference]
+		if words == "" {
+			words = strings.ReplaceAll(c.Difference, "_", " ")
 		}
-		parts = append(parts, words)
+		parts = append(parts, fmt.Sprintf("%d %s", c.Matters, words))
 	}
 	return strings.Join(parts, ", ")
 }

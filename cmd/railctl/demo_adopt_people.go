@@ -24,25 +24,22 @@ import (
 
 // How much is going on all the while.
 const (
-	crowdPeople   = 4
-	crowdThinks   = 30 * time.Millisecond // between two questions of one person
-	crowdDocument = 150 * time.Millisecond
+	crowdPeople   = 3
+	crowdThinks   = 60 * time.Millisecond // between two questions of one person
+	crowdDocument = 250 * time.Millisecond
 )
 
 // said is one answer that somebody got to an intent.
 type said struct {
-	at      time.Time
-	scope   string
-	verdict string // accepted, closing, or moved
-	writer  string
+	asked, at time.Time
+	scope     string
+	verdict   string
 }
 
 // asking is an intent and how long it took.
 type asking struct {
-	id      rail.UUID
-	scope   string
-	waited  time.Duration // from the first answer that was not final
-	answers int
+	id     rail.UUID
+	waited time.Duration // from the first answer that said to come back
 }
 
 // crowd are the people and the documents of the story. Each person sends the same
@@ -181,13 +178,14 @@ func (c *crowd) ask(ctx context.Context, k rail.Key, epochs map[string]int64) er
 	ctx, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
 	scope := bucketScope(rail.Bucket(k.Matter))
-	a := asking{id: rail.NewUUID(), scope: scope}
+	a := asking{id: rail.NewUUID()}
 	intent := authority.Intent{ID: a.id, Key: k, Kind: authority.Regenerate, Digest: sha256.Sum256(a.id[:])}
 	var since time.Time
 	for {
 		if epoch, ok := epochs[scope]; ok {
 			intent.Epoch = &epoch
 		}
+		asked := time.Now()
 		answer, err := authority.Submit(ctx, c.rail, intent)
 		if err != nil {
 			return fmt.Errorf("intent %s: %w", a.id, err)
@@ -199,8 +197,7 @@ func (c *crowd) ask(ctx context.Context, k rail.Key, epochs map[string]int64) er
 				return err
 			}
 		}
-		a.answers++
-		c.note(said{time.Now(), scope, verdict, answer.Writer})
+		c.note(said{asked, time.Now(), scope, verdict})
 		switch verdict {
 		case authority.Accepted:
 			c.mu.Lock()
@@ -290,8 +287,7 @@ func (c *crowd) strangers(moved []crossed) (waits, strangers int) {
 		}
 		waits++
 		if !slices.ContainsFunc(moved, func(m crossed) bool {
-			// an answer is noted a moment after it was given
-			return m.change.Scope == a.scope && a.at.After(*m.change.ClosedAt) && a.at.Before(m.change.AdvancedAt.Add(time.Second))
+			return m.change.Scope == a.scope && a.at.After(*m.change.ClosedAt) && a.asked.Before(*m.change.AdvancedAt)
 		}) {
 			strangers++
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,15 +19,8 @@ func (d *adopting) asItIs(ctx context.Context) error {
 	s.tell("Whoever stores a document sets needs_rebuild and appends a fact, in one transaction. The old worker rebuilds what is set. " +
 		"Now it becomes known to the rail as a writer, its tables come under the fence, and a bridge brings its Briefs over.")
 	s.line("")
-	for _, args := range [][]string{
-		{"writers", "register", "legacy", "--role", "legacy_worker", "--importer", "legacy_bridge", "--endpoint", "http://" + d.legacy.listen + "/v1/regenerate"},
-		{"configure", "--writer", "legacy", "--all"},
-		{"guard", "legacy.briefs", "--key", "matter_id", "--sequence", "revision", "--writer", "legacy"},
-		{"guard", "legacy.requests", "--key", "matter_id", "--writer", "legacy"},
-	} {
-		if err := d.govern(ctx, args...); err != nil {
-			return err
-		}
+	if err := d.makeKnown(ctx); err != nil {
+		return err
 	}
 	if err := d.startBridge(ctx); err != nil {
 		return err
@@ -47,6 +41,29 @@ func (d *adopting) asItIs(ctx context.Context) error {
 		return err
 	}
 	return d.checkAsItIs(ctx)
+}
+
+// makeKnown says who writes what. A bucket in which the firm has no matter can be the
+// rail's at once: nothing has to cross.
+func (d *adopting) makeKnown(ctx context.Context) error {
+	var empty []string
+	for n := range rail.Buckets {
+		if scope := bucketScope(n); !d.rest[scope] {
+			empty = append(empty, scope)
+		}
+	}
+	for _, args := range [][]string{
+		{"writers", "register", "legacy", "--role", "legacy_worker", "--importer", "legacy_bridge", "--endpoint", "http://" + d.legacy.listen + "/v1/regenerate"},
+		append([]string{"configure", "--writer", "legacy"}, d.people.scopes()...),
+		append([]string{"configure", "--writer", "rail"}, empty...),
+		{"guard", "legacy.briefs", "--key", "matter_id", "--sequence", "revision", "--writer", "legacy"},
+		{"guard", "legacy.requests", "--key", "matter_id", "--writer", "legacy"},
+	} {
+		if err := d.govern(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // imported counts the matters whose current frame at the rail was brought there.
@@ -96,7 +113,7 @@ func (d *adopting) sixCross(ctx context.Context) error {
 	s.line("")
 	s.act("railctl authority plan SCOPE; shadow CHANGE; cross CHANGE")
 	s.line("")
-	s.line("  %s", s.paint(styleDim, "bucket  matters  in the shadow                      pause     others meanwhile"))
+	d.crossedHead()
 	for _, scope := range d.people.scopes()[:adoptBuckets] {
 		c, err := d.move(ctx, scope)
 		if err != nil {
@@ -114,9 +131,20 @@ func (d *adopting) sixCross(ctx context.Context) error {
 	return d.checkCrossed(ctx)
 }
 
+// adoptRow fits a bucket that crossed into a narrow screen.
+const adoptRow = "  %-6s  %7s  %-31s  %8s  %s"
+
+func (d *adopting) crossedHead() {
+	d.screen.line("%s", d.screen.paint(styleDim, fmt.Sprintf(adoptRow, "bucket", "matters", "in the shadow", "pause", "others meanwhile")))
+}
+
 func (d *adopting) tellCrossed(c crossed) {
-	bucket := strings.TrimPrefix(c.change.Scope, "matters/bucket-")
-	d.screen.line("  %-6s  %7d  %-33s  %8s  %s", bucket, c.matters, cut(classes(c.change.Shadow), 33), pauseText(c.change.MeasuredPause), count(c.during, "intent")+" accepted")
+	shadow := classes(c.change.Shadow)
+	if c.change.Direction == "rollback" {
+		shadow = "the way back"
+	}
+	d.screen.line(adoptRow, strings.TrimPrefix(c.change.Scope, "matters/bucket-"), strconv.Itoa(c.matters), cut(shadow, 31),
+		pauseText(c.change.MeasuredPause), count(c.during, "intent"))
 }
 
 // scriptRefused runs the old script against a matter that has crossed.
@@ -153,7 +181,8 @@ func (d *adopting) checkCrossed(ctx context.Context) error {
 		during += c.during
 	}
 	s.check(alike == len(d.moved), "%d of %s verified: the same digest of every matter on both sides, through the final sequence", alike, count(len(d.moved), "crossing"))
-	s.check(during > 0, "other buckets accepted %s while one was closed", count(during, "intent"))
+	_, strangers := d.people.strangers(d.moved)
+	s.check(strangers == 0, "nobody in another bucket was told to wait: %s accepted there while one was closed", count(during, "intent"))
 	return d.until(ctx, "the rail to build in each of them", func(ctx context.Context) (bool, error) {
 		for _, c := range d.moved {
 			ok, err := d.builtByRail(ctx, d.people.keyIn(c.change.Scope))
@@ -226,12 +255,11 @@ func errOf(errs ...error) error {
 func (d *adopting) retirement(ctx context.Context) error {
 	s := d.screen
 	s.title("4 of 4  The rest crosses, and the old worker is retired")
-	s.tell("A bucket without matters crosses as the others do. When the last one has, its windows are closed, and the old worker can write nothing any more: no right, no login.")
+	s.tell("When the last bucket has crossed the windows are closed, and the old worker can write nothing any more: no right, no login. " +
+		"What it once wrote by is tried on a schedule from then on, and must be refused.")
 	s.line("")
-	var slowest, sum time.Duration
-	n := 0
-	for b := range rail.Buckets {
-		scope := bucketScope(b)
+	d.crossedHead()
+	for _, scope := range d.people.scopes() {
 		if !d.rest[scope] {
 			continue
 		}
@@ -239,18 +267,10 @@ func (d *adopting) retirement(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.matters > 0 {
-			d.tellCrossed(c)
-		}
-		n++
-		sum += *c.change.MeasuredPause
-		slowest = max(slowest, *c.change.MeasuredPause)
-		s.status("%d of %d", n, n+len(d.rest))
+		d.tellCrossed(c)
 	}
-	mean := sum / time.Duration(max(n, 1))
-	s.clear()
 	s.line("")
-	s.check(len(d.rest) == 0, "%s crossed, with a pause of %s on average and %s at most", count(n, "more bucket"), pauseText(&mean), pauseText(&slowest))
+	s.check(len(d.rest) == 0, "the old worker has authority over %s", count(len(d.rest), "bucket"))
 	if err := d.closeWindows(ctx); err != nil {
 		return err
 	}
@@ -298,7 +318,7 @@ func (d *adopting) retireOld(ctx context.Context) error {
 		return err
 	}
 	var paths []authority.Path
-	err = d.until(ctx, "the canary of the rail's worker, which tries retired ways every 20 s", func(ctx context.Context) (bool, error) {
+	err = d.until(ctx, "the canary of the rail's worker to try them", func(ctx context.Context) (bool, error) {
 		paths, err = authority.Paths(ctx, d.base.pool)
 		return len(paths) > 0 && paths[0].Refused != nil, err
 	})

@@ -13,7 +13,6 @@ import (
 
 	"briefrail/deploy"
 	"briefrail/internal/pg"
-	"briefrail/internal/rail"
 )
 
 // The pace of the story: builds are short, as there are many.
@@ -54,8 +53,8 @@ func (d *adopting) raise(ctx context.Context) (err error) {
 	if d.people, err = newCrowd(ctx, st.pool, st.as("rail_worker")); err != nil {
 		return err
 	}
-	for n := range rail.Buckets {
-		d.rest[bucketScope(n)] = true
+	for _, scope := range d.people.scopes() {
+		d.rest[scope] = true
 	}
 	if err := os.WriteFile(filepath.Join(st.dir, "rules.yaml"), []byte(adoptRules), 0o600); err != nil {
 		return fmt.Errorf("rules: %w", err)
