@@ -116,6 +116,7 @@ CREATE TABLE ops.ledger (
   publishing text NOT NULL DEFAULT 'none' CONSTRAINT ledger_publishing CHECK (publishing IN ('none', 'required')),
   canary_asked_at timestamptz NOT NULL DEFAULT '-infinity',
   changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    CONSTRAINT ledger_change_has_a_year CHECK (changed_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00')
 );
 INSERT INTO ops.ledger (system_identifier, timeline)
 SELECT system_identifier, ops.current_timeline() FROM pg_control_system();
@@ -133,9 +134,12 @@ CREATE TRIGGER ledger_guard BEFORE UPDATE ON ops.ledger FOR EACH ROW EXECUTE FUN
 CREATE TRIGGER ledger_stays BEFORE DELETE OR TRUNCATE ON ops.ledger
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('ledger_row_stays', 'the ledger row is never deleted');
 
+-- An instant that a program cannot read, or not write as JSON, breaks every list that
+-- it is part of: here and in each table after, it has a year of four digits.
 CREATE TABLE ops.audit_log (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  at timestamptz NOT NULL DEFAULT clock_timestamp()
+    CONSTRAINT audit_has_a_year CHECK (at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00'),
   actor text NOT NULL CONSTRAINT audit_needs_actor CHECK (actor <> ''),
   action text NOT NULL CONSTRAINT audit_needs_action CHECK (action <> ''),
   target text NOT NULL,

@@ -20,7 +20,9 @@ CREATE TABLE ops.domain_event_outbox (
     CONSTRAINT outbox_attributes_are_a_small_object CHECK (
       jsonb_typeof(attributes) = 'object' AND octet_length(attributes::text) <= 8192),
   bucket smallint NOT NULL GENERATED ALWAYS AS (ops.matter_bucket(coalesce(matter_id, firm_id))) STORED,
-  published_at timestamptz
+  published_at timestamptz,
+  CONSTRAINT outbox_times_have_a_year CHECK (
+    least(occurred_at, recorded_at, published_at) >= '0001-02-01 00:00+00' AND greatest(occurred_at, recorded_at, published_at) <= '9999-12-01 00:00+00')
 );
 CREATE INDEX outbox_by_matter ON ops.domain_event_outbox (firm_id, matter_id, seq);
 CREATE INDEX outbox_by_age ON ops.domain_event_outbox USING brin (recorded_at) WITH (pages_per_range = 32, autosummarize = on);
@@ -31,7 +33,7 @@ CREATE INDEX outbox_by_age ON ops.domain_event_outbox USING brin (recorded_at) W
 CREATE TABLE ops.outbox_undecided (
   seq bigint PRIMARY KEY,
   event_id uuid NOT NULL,
-  recorded_at timestamptz NOT NULL
+  recorded_at timestamptz NOT NULL CONSTRAINT undecided_has_a_year CHECK (recorded_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00')
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- A trace that cannot be read must never cost a fact: it is dropped instead.

@@ -49,6 +49,8 @@ CREATE TABLE ops.matter_frame_jobs (
     AND (rebuild_since IS NULL OR isfinite(rebuild_since))),
   CONSTRAINT jobs_queued_has_its_times CHECK (
     run_status <> 'queued' OR (queued_at IS NOT NULL AND not_before IS NOT NULL AND isfinite(queued_at) AND isfinite(not_before))),
+  CONSTRAINT jobs_times_have_a_year CHECK (
+    least(claimed_at, lease_expires_at, owed_since, rebuild_since, queued_at, not_before) >= '0001-02-01 00:00+00' AND greatest(claimed_at, lease_expires_at, owed_since, rebuild_since, queued_at, not_before) <= '9999-12-01 00:00+00'),
   CONSTRAINT jobs_parked_says_why CHECK (
     (run_status = 'parked') = (parked_by IS NOT NULL) AND (run_status = 'parked') = (parked_reason IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
@@ -79,6 +81,9 @@ BEGIN
   IF NEW.run_status = 'parked' THEN
     PERFORM ops.jobs_refuse('jobs_transition', 'a job cannot be born parked');
   END IF;
+  IF NEW.requested_generation > 1099511627776 THEN
+    PERFORM ops.jobs_refuse('jobs_demand_can_be_counted', 'demand of more than 2^40 at once');
+  END IF;
   NEW.landed_xid := NULL;
   PERFORM ops.jobs_check_times(NEW);
   RETURN NEW;
@@ -108,6 +113,10 @@ BEGIN
   IF NEW.requested_generation < OLD.requested_generation OR NEW.claimed_generation < OLD.claimed_generation
      OR NEW.landed_generation < OLD.landed_generation THEN
     PERFORM ops.jobs_refuse('jobs_generations_never_decrease', 'a generation never decreases');
+  END IF;
+  -- a number that no claim can add one to would stop every claim of its batch
+  IF NEW.requested_generation - OLD.requested_generation > 1099511627776 THEN
+    PERFORM ops.jobs_refuse('jobs_demand_can_be_counted', 'demand of more than 2^40 at once');
   END IF;
   IF NEW.landed_generation <> OLD.landed_generation THEN
     IF OLD.run_status <> 'running' OR NEW.landed_generation <> OLD.claimed_generation OR NEW.run_status NOT IN ('idle', 'queued') THEN
@@ -184,6 +193,7 @@ CREATE TABLE ops.dispatch_pauses (
   firm_id uuid,
   paused_by text NOT NULL CONSTRAINT dispatch_pauses_who CHECK (paused_by <> ''),
   reason text NOT NULL CONSTRAINT dispatch_pauses_why CHECK (btrim(reason) <> ''),
-  paused_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  paused_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    CONSTRAINT dispatch_pauses_have_a_year CHECK (paused_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00'),
   CONSTRAINT dispatch_pauses_one_a_scope UNIQUE NULLS NOT DISTINCT (firm_id)
 );

@@ -27,7 +27,9 @@ CREATE TABLE ops.matter_frame_runs (
   authority_epoch bigint NOT NULL DEFAULT 1,
   CONSTRAINT runs_one_a_generation UNIQUE (firm_id, matter_id, generation),
   CONSTRAINT runs_finished_unless_running CHECK ((outcome = 'running') = (finished_at IS NULL)),
-  CONSTRAINT runs_late_write_is_refused CHECK (late_write_at IS NULL OR outcome NOT IN ('running', 'landed'))
+  CONSTRAINT runs_late_write_is_refused CHECK (late_write_at IS NULL OR outcome NOT IN ('running', 'landed')),
+  CONSTRAINT runs_times_have_a_year CHECK (
+    least(started_at, finished_at, late_write_at) >= '0001-02-01 00:00+00' AND greatest(started_at, finished_at, late_write_at) <= '9999-12-01 00:00+00')
 ) WITH (fillfactor = 80);
 CREATE INDEX runs_last_claim_of_firm ON ops.matter_frame_runs (firm_id, started_at);
 CREATE INDEX runs_by_age ON ops.matter_frame_runs USING brin (started_at) WITH (pages_per_range = 32, autosummarize = on);

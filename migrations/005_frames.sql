@@ -13,7 +13,8 @@ CREATE TABLE ops.matter_frames (
   run_id uuid NOT NULL,
   source text NOT NULL DEFAULT 'rail' CONSTRAINT frames_source CHECK (source IN ('rail', 'import')),
   source_sequence bigint,
-  built_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  built_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    CONSTRAINT frames_have_a_year CHECK (built_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00'),
   PRIMARY KEY (firm_id, matter_id, generation),
   CONSTRAINT frames_one_a_run UNIQUE (run_id),
   CONSTRAINT frames_sequence_of_imports CHECK ((source = 'import') = (source_sequence IS NOT NULL))

@@ -4,7 +4,8 @@ CREATE TABLE ops.trigger_receipts (
   event_id uuid PRIMARY KEY,
   verdict text COLLATE "C" NOT NULL
     CONSTRAINT receipts_verdict CHECK (verdict IN ('demanded', 'ignored') OR verdict ~ '^gated:[a-z][a-z0-9_]{0,39}$'),
-  decided_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  decided_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    CONSTRAINT receipts_have_a_year CHECK (decided_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00'),
   requested_generation bigint,
   CONSTRAINT receipts_generation_when_demanded CHECK ((verdict = 'demanded') = (requested_generation IS NOT NULL))
 );

@@ -81,6 +81,8 @@ CREATE TABLE ops.outbox_failures (
   parked_reason text,
   CONSTRAINT failures_parked_says_why CHECK (
     (parked_at IS NULL) = (parked_reason IS NULL) AND (parked_at IS NULL OR isfinite(parked_at))),
+  CONSTRAINT failures_times_have_a_year CHECK (
+    least(failed_at, next_attempt_at, parked_at) >= '0001-02-01 00:00+00' AND greatest(failed_at, next_attempt_at, parked_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT failures_wait_or_are_parked CHECK (waits_for = '' OR parked_at IS NULL)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX outbox_failures_due ON ops.outbox_failures (bucket, waits_for, next_attempt_at) WHERE parked_at IS NULL;

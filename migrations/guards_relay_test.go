@@ -34,6 +34,7 @@ func relayAttacks() []attack {
 		{"fewer failures than none", undecided, fail + `1, -1, now(), 'x', 'y')`, "failures_attempts_not_negative"},
 		{"an attempt at no time", undecided, fail + `1, 1, '-infinity', 'x', 'y')`, "failures_next_attempt_is_finite"},
 		{"an attempt in a year", undecided, fail + `1, 1, now() + interval '1 year', 'x', 'y')`, "failures_times_are_possible"},
+		{"failed at no time", undecided, fail + `1, 1, now(), 'x', 'y'); UPDATE ops.outbox_failures SET failed_at = 'infinity' WHERE event_id = {event}`, "failures_times_have_a_year"},
 		{"a long code", undecided, fail + `1, 1, now(), repeat('x', 101), 'y')`, "failures_code_is_short"},
 		{"a long story", undecided, fail + `1, 1, now(), 'x', repeat('y', 501))`, "failures_text_is_short"},
 		{"a sink of a long name", undecided, fail + `1, 0, now(), 'x', 'y'); UPDATE ops.outbox_failures SET waits_for = repeat('s', 101), parked_at = NULL, parked_reason = NULL`, "failures_waits_for_is_short"},
