@@ -68,6 +68,20 @@ BEGIN
   RETURN c;
 END $$;
 
+-- A change that its verb is going to judge, held: first the row of its fence, then its
+-- own, in every verb. What is read here stays true until the verb's commit, so that no
+-- two verbs of one scope can each believe that the other has not begun. Writers only
+-- read the fence, and never wait for it.
+CREATE FUNCTION ops.change_held(id uuid) RETURNS ops.write_fence_changes
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c ops.write_fence_changes := ops.change_of(id);
+BEGIN
+  PERFORM 1 FROM ops.write_fences f WHERE f.scope = c.scope FOR NO KEY UPDATE;
+  SELECT * INTO c FROM ops.write_fence_changes x WHERE x.change_id = id FOR NO KEY UPDATE;
+  RETURN c;
+END $$;
+
 CREATE FUNCTION ops.change_wants(c ops.write_fence_changes, phases text[], verb text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -175,7 +189,7 @@ BEGIN
     END IF;
     RETURN c;
   END IF;
-  SELECT * INTO f FROM ops.write_fences WHERE scope = in_scope;
+  SELECT * INTO f FROM ops.write_fences WHERE scope = in_scope FOR NO KEY UPDATE; -- as ops.change_held
   IF NOT FOUND THEN
     PERFORM ops.change_denied('RF404', 'fence_unknown', format('%s has no fence', in_scope), 'railctl authority configure');
   END IF;
@@ -213,7 +227,7 @@ END $$;
 CREATE FUNCTION ops.shadow_change(change uuid, summary jsonb, actor text, reason text) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c ops.write_fence_changes := ops.change_of(change);
+  c ops.write_fence_changes := ops.change_held(change);
 BEGIN
   IF c.outcome IS NOT NULL THEN
     RETURN c;
@@ -227,11 +241,24 @@ BEGIN
   RETURN c;
 END $$;
 
+-- Whether the way back was given up since it was planned: the change that it takes back
+-- completed, or its window over. Asked when it closes, and again when it advances: by
+-- then the window may have run out, as the closing began within it.
+CREATE FUNCTION ops.way_back_stands(c ops.write_fence_changes, at timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF c.direction = 'rollback' AND NOT EXISTS (
+    SELECT 1 FROM ops.write_fence_changes x WHERE x.change_id = c.rolls_back AND x.phase = 'advanced' AND x.window_ends_at > at) THEN
+    PERFORM ops.change_denied('RF422', 'change_window_closed', format('change %s cannot be rolled back to %s: its window is not open', c.rolls_back, c.to_writer),
+      'railctl authority abort ' || c.change_id || '; then restore, or fix forward');
+  END IF;
+END $$;
+
 -- Admission changes here, before anything is waited for.
 CREATE FUNCTION ops.close_scope(change uuid, actor text, reason text) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c ops.write_fence_changes := ops.change_of(change);
+  c ops.write_fence_changes := ops.change_held(change);
   n bigint;
 BEGIN
   IF c.outcome IS NOT NULL OR c.phase IN ('closing', 'drained', 'sealed', 'verified') THEN
@@ -240,6 +267,8 @@ BEGIN
   PERFORM ops.change_wants(c, '{shadowed}', 'close');
   IF c.direction = 'forward' THEN
     PERFORM ops.no_hold(c.scope);
+  ELSE
+    PERFORM ops.way_back_stands(c, clock_timestamp());
   END IF;
   SELECT count(*) INTO n FROM ops.shadow_frames s JOIN ops.write_fences f ON f.scope = c.scope AND f.bucket = s.bucket
    WHERE s.difference IS NULL OR s.difference IN ('migration_defect', 'unknown');
@@ -249,12 +278,7 @@ BEGIN
   UPDATE ops.write_fences SET state = 'closing', change_id = change, closing_deadline = clock_timestamp() + c.deadline, changed_at = clock_timestamp()
    WHERE scope = c.scope AND state = 'open' AND epoch = c.from_epoch AND writer = c.from_writer;
   IF NOT FOUND THEN
-    -- somebody with the same id came first, or authority has moved since the plan
-    c := ops.change_of(change);
-    IF c.phase = 'shadowed' THEN
-      PERFORM ops.change_denied('RF409', 'change_fence_moved', format('%s is no longer open under %s at epoch %s', c.scope, c.from_writer, c.from_epoch));
-    END IF;
-    RETURN c;
+    PERFORM ops.change_denied('RF409', 'change_fence_moved', format('%s is no longer open under %s at epoch %s', c.scope, c.from_writer, c.from_epoch));
   END IF;
   UPDATE ops.write_fence_changes SET phase = 'closing', closed_at = clock_timestamp() WHERE change_id = change RETURNING * INTO c;
   PERFORM ops.audit(actor, 'authority.close', c.scope, reason, jsonb_build_object('change', change));
@@ -290,6 +314,7 @@ BEGIN
     in_the_way := ops.fence_blockers(c.scope);
   END IF;
   PERFORM set_config('lock_timeout', waits, true);
+  PERFORM ops.change_held(change);
   UPDATE ops.write_fence_changes SET phase = 'drained', drained_at = clock_timestamp(), blockers = blockers || in_the_way
    WHERE change_id = change AND phase = 'closing' RETURNING * INTO c;
   IF NOT FOUND THEN
@@ -314,6 +339,7 @@ BEGIN
   END IF;
   locked := ops.fence_lock(ops.fence_key('b', c.scope), c.closed_at + c.deadline - clock_timestamp());
   PERFORM set_config('lock_timeout', waits, true);
+  PERFORM ops.change_held(change);
   IF NOT locked THEN
     UPDATE ops.write_fence_changes SET blockers = ops.fence_blockers(c.scope) WHERE change_id = change AND phase = 'drained';
     RETURN ops.change_of(change);
@@ -334,7 +360,7 @@ END $$;
 CREATE FUNCTION ops.report_change(change uuid, matters bigint, digest bytea, findings jsonb, took interval) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c ops.write_fence_changes := ops.change_of(change);
+  c ops.write_fence_changes := ops.change_held(change);
   r bigint;
 BEGIN
   IF c.outcome IS NOT NULL THEN
@@ -354,7 +380,7 @@ END $$;
 CREATE FUNCTION ops.advance_scope(change uuid, actor text, reason text) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c ops.write_fence_changes := ops.change_of(change);
+  c ops.write_fence_changes := ops.change_held(change);
 BEGIN
   IF c.outcome IS NOT NULL THEN
     RETURN c;
@@ -363,6 +389,7 @@ BEGIN
   IF NOT EXISTS (SELECT 1 FROM ops.write_fence_reports r WHERE r.report_id = c.report_id AND r.change_id = change AND r.passed AND r.sealed_at = c.sealed_at) THEN
     PERFORM ops.change_denied('RF422', 'change_needs_its_report', format('the last report of change %s did not pass', change), 'railctl authority verify ' || change);
   END IF;
+  PERFORM ops.way_back_stands(c, c.closed_at);
   UPDATE ops.write_fences SET state = 'open', epoch = epoch + 1, writer = c.to_writer, closing_deadline = NULL, changed_at = clock_timestamp(),
          effective_revision = greatest(effective_revision, final_sequence)
    WHERE scope = c.scope AND change_id = change AND state = 'sealed' AND epoch = c.from_epoch AND closing_deadline > clock_timestamp()
@@ -388,7 +415,7 @@ END $$;
 CREATE FUNCTION ops.abort_change(change uuid, actor text, reason text) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c ops.write_fence_changes := ops.change_of(change);
+  c ops.write_fence_changes := ops.change_held(change);
   in_the_way jsonb;
 BEGIN
   IF c.outcome IS NOT NULL THEN
@@ -407,24 +434,41 @@ BEGIN
   RETURN c;
 END $$;
 
--- The watchdog, for every daemon: closings past their deadline are taken back.
+-- The watchdog, for every daemon: closings past their deadline are taken back, and so
+-- is one that outlived its change, however that came about: nobody else would open it.
 CREATE FUNCTION ops.abort_overdue(daemon text) RETURNS SETOF ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   overdue uuid;
+  c ops.write_fence_changes;
+  late CONSTANT text := 'the closing was not finished by its deadline';
 BEGIN
   FOR overdue IN SELECT f.change_id FROM ops.write_fences f WHERE f.state <> 'open' AND f.closing_deadline <= clock_timestamp() ORDER BY f.scope LOOP
-    RETURN NEXT ops.abort_change(overdue, daemon, 'the closing was not finished by its deadline');
+    c := ops.abort_change(overdue, daemon, late);
+    UPDATE ops.write_fences SET state = 'open', closing_deadline = NULL, changed_at = clock_timestamp()
+     WHERE scope = c.scope AND change_id = overdue AND state <> 'open' AND c.outcome IS NOT NULL AND closing_deadline <= clock_timestamp();
+    IF FOUND THEN
+      PERFORM ops.audit(daemon, 'authority.abort', c.scope, late, jsonb_build_object('change', overdue, 'ended_before', c.outcome));
+    END IF;
+    RETURN NEXT c;
   END LOOP;
 END $$;
 
--- Ends the window: from now on, restore or fix forward.
+-- Ends the window: from now on, restore or fix forward. Not while a way back has closed
+-- the scope: one of the two has to win. One that is only planned is refused when it
+-- closes.
 CREATE FUNCTION ops.complete_change(change uuid, actor text, reason text) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c ops.write_fence_changes := ops.change_of(change);
+  c ops.write_fence_changes := ops.change_held(change);
+  back uuid;
 BEGIN
   PERFORM ops.change_wants(c, '{advanced,completed,retired}', 'complete');
+  SELECT x.change_id INTO back FROM ops.write_fence_changes x
+   WHERE x.rolls_back = change AND x.outcome IS NULL AND x.phase NOT IN ('planned', 'shadowed');
+  IF FOUND THEN
+    PERFORM ops.change_denied('RF422', 'complete_meets_a_rollback', format('change %s is being rolled back by change %s', change, back), 'railctl authority abort ' || back);
+  END IF;
   UPDATE ops.write_fence_changes SET phase = 'completed', completed_at = clock_timestamp(), window_ends_at = least(window_ends_at, clock_timestamp())
    WHERE change_id = change AND phase = 'advanced' RETURNING * INTO c;
   IF NOT FOUND THEN

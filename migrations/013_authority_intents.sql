@@ -224,7 +224,7 @@ $$;
 CREATE FUNCTION ops.retire_change(change uuid, actor text, reason text) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c ops.write_fence_changes := ops.change_of(change);
+  c ops.write_fence_changes := ops.change_held(change);
 BEGIN
   PERFORM ops.change_wants(c, '{completed,retired}', 'retire');
   UPDATE ops.write_fence_changes SET phase = 'retired', retired_at = clock_timestamp() WHERE change_id = change AND phase = 'completed' RETURNING * INTO c;
@@ -298,6 +298,7 @@ DECLARE
   id uuid;
   n integer := 0;
 BEGIN
+  PERFORM 1 FROM ops.write_fences x ORDER BY x.scope FOR NO KEY UPDATE; -- all of them, in the order of every verb
   PERFORM ops.abort_change(c.change_id, actor, reason) FROM ops.write_fence_changes c WHERE c.outcome IS NULL AND c.direction <> 'restore';
   FOR f IN SELECT * FROM ops.write_fences WHERE state = 'open' ORDER BY scope LOOP
     id := gen_random_uuid();
@@ -319,6 +320,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c ops.write_fence_changes;
 BEGIN
+  PERFORM 1 FROM ops.write_fences f WHERE f.scope = in_scope FOR NO KEY UPDATE;
   SELECT x.* INTO c FROM ops.write_fence_changes x JOIN ops.write_fences f ON f.change_id = x.change_id
    WHERE f.scope = in_scope AND x.direction = 'restore' AND f.state = 'sealed';
   IF NOT FOUND THEN

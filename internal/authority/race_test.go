@@ -1,0 +1,201 @@
+package authority_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"briefrail/internal/authority"
+	"briefrail/internal/pg"
+	"briefrail/internal/rail"
+)
+
+type verb = func(authority.Controller) (authority.Change, error)
+
+// ended is what became of a verb.
+type ended struct {
+	authority.Change
+	err error
+}
+
+// interleaved calls one verb, and the other before the first has committed. The second
+// has to wait for that commit: what it read would not be true any more.
+func (s *stage) interleaved(t *testing.T, first, second verb) (one, two ended) {
+	t.Helper()
+	a, b := s.session(t), s.session(t)
+	exec(t, a, `BEGIN`)
+	one.Change, one.err = first(s.controller(a))
+	got := make(chan ended, 1)
+	go func() {
+		ch, err := second(s.controller(b))
+		got <- ended{ch, err}
+	}()
+	waits := false
+	for !waits && len(got) == 0 && t.Context().Err() == nil {
+		waits = value[bool](t, s.Pool, `SELECT cardinality(pg_blocking_pids($1)) > 0`, b.Conn().PgConn().PID())
+	}
+	if one.err != nil {
+		exec(t, a, `ROLLBACK`)
+	} else {
+		exec(t, a, `COMMIT`)
+	}
+	if two = <-got; !waits {
+		t.Errorf("the second did not wait for the first: %s, %v", two.Phase, two.err)
+	}
+	return one, two
+}
+
+func (s *stage) session(t *testing.T) *pgxpool.Conn {
+	t.Helper()
+	conn, err := s.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	return conn
+}
+
+func (s *stage) controller(conn *pgxpool.Conn) authority.Controller {
+	return authority.Controller{DB: conn.Conn(), Actor: s.c.Actor}
+}
+
+// of is a verb of one change.
+func of(do func(authority.Controller, context.Context, rail.UUID) (authority.Change, error), t *testing.T, id rail.UUID) verb {
+	return func(c authority.Controller) (authority.Change, error) { return do(c, t.Context(), id) }
+}
+
+// An abort that meets a step of its change takes back what the step did, or comes too
+// late: the scope never stays closed behind it.
+func TestAnAbortMeetsAStep(t *testing.T) {
+	t.Parallel()
+	steps := map[string]struct {
+		from string
+		do   func(authority.Controller, context.Context, rail.UUID) (authority.Change, error)
+	}{
+		"close":   {"shadowed", authority.Controller.Close},
+		"drain":   {"closing", authority.Controller.Drain},
+		"seal":    {"drained", authority.Controller.Seal},
+		"advance": {"verified", authority.Controller.Advance},
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.mustWrite(t, s.key, `{"n": 1}`)
+			for _, abortFirst := range []bool{false, true} {
+				id := s.planned(t, nil)
+				s.until(t, id, step.from)
+				first, second := of(step.do, t, id), of(authority.Controller.Abort, t, id)
+				if abortFirst {
+					first, second = second, first
+				}
+				one, two := s.interleaved(t, first, second)
+				if one.err != nil || two.err != nil {
+					t.Fatal(one.err, two.err)
+				}
+				want := "aborted"
+				if name == "advance" && !abortFirst {
+					want = "advanced"
+				}
+				if ch, err := authority.ChangeOf(t.Context(), s.Pool, id); err != nil || ch.Outcome != want || s.fence(t).State != "open" {
+					t.Fatalf("abort first %v: change %s, fence %s, %v", abortFirst, ch.Phase, s.fence(t).State, err)
+				}
+				if want == "advanced" {
+					s.wantFence(t, "open", "rail", 2)
+					s.back(t, id)
+				}
+				s.mustWrite(t, s.key, `{"n": 2}`)
+			}
+		})
+	}
+}
+
+// A closing that outlived its change, however that came about, is opened at its
+// deadline: nobody else would.
+func TestTheWatchdogOpensWhatNobodyOwns(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	for _, phase := range []string{"closing", "sealed"} {
+		id := s.planned(t, func(m *authority.Move) { m.Deadline = 1500 * time.Millisecond })
+		s.until(t, id, phase)
+		exec(t, s.Pool, `UPDATE ops.write_fence_changes SET phase = 'aborted', outcome = 'aborted' WHERE change_id = $1`, id)
+		for s.fence(t).State != "open" && t.Context().Err() == nil {
+			exec(t, s.Pool, `SELECT ops.abort_overdue('test')`)
+		}
+		s.wantFence(t, "open", "old", 1)
+		s.mustWrite(t, s.key, `{"n": 2}`)
+	}
+}
+
+// planBack plans a way back that is ready to close.
+func (s *stage) planBack(t *testing.T, of rail.UUID) rail.UUID {
+	t.Helper()
+	if err := s.c.Exercised(t.Context(), s.scope, "restore"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s.Pool, `SELECT ops.note_exported(ops.matter_bucket($1), 1000000)`, s.key.Matter)
+	ch, _, err := s.c.Rollback(t.Context(), of, authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute})
+	if err == nil {
+		ch, _, err = s.c.Shadow(t.Context(), ch.ID, authority.ShadowOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ch.ID
+}
+
+// Of a way back and the end of its window one wins: a scope goes back before the window
+// is ended, or never.
+func TestCompleteMeetsAWayBack(t *testing.T) {
+	t.Parallel()
+	for _, completeFirst := range []bool{true, false} {
+		s := newStage(t)
+		s.mustWrite(t, s.key, `{"n": 1}`)
+		there := s.cross(t).ID
+		back := s.planBack(t, there)
+		complete, closing := of(authority.Controller.Complete, t, there), of(authority.Controller.Close, t, back)
+		if completeFirst {
+			one, two := s.interleaved(t, complete, closing)
+			if one.err != nil || one.Phase != "completed" {
+				t.Fatal(one.Phase, one.err)
+			}
+			s.wantRefusal(t, two.err, "change_window_closed")
+			s.wantFence(t, "open", "rail", 2)
+			if ch, err := s.c.Abort(t.Context(), back); err != nil || ch.Outcome != "aborted" {
+				t.Error(ch.Phase, err)
+			}
+			continue
+		}
+		one, two := s.interleaved(t, closing, complete)
+		if one.err != nil || one.Phase != "closing" {
+			t.Fatal(one.Phase, one.err)
+		}
+		s.wantRefusal(t, two.err, "complete_meets_a_rollback")
+		if ch, err := s.c.Cross(t.Context(), back, nil); err != nil || ch.Outcome != "advanced" {
+			t.Fatalf("%+v, %v", ch, err)
+		}
+		s.wantFence(t, "open", "old", 3)
+	}
+}
+
+// The window of a change whose way back has been planned may run out meanwhile.
+func TestAWayBackClosesWithinTheWindow(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	back := s.planBack(t, s.cross(t).ID)
+	exec(t, s.Pool, `UPDATE ops.write_fence_changes SET window_ends_at = clock_timestamp() WHERE phase = 'advanced'`)
+	_, err := s.c.Close(t.Context(), back)
+	s.wantRefusal(t, err, "change_window_closed")
+	s.wantFence(t, "open", "rail", 2)
+}
+
+func (s *stage) wantRefusal(t *testing.T, err error, name string) {
+	t.Helper()
+	if pg.SQLState(err) != "RF422" || pg.Constraint(err) != name {
+		t.Fatalf("%v: want RF422 %s", err, name)
+	}
+}
