@@ -137,7 +137,7 @@ func TestWithoutAFenceTheRailWritesEverything(t *testing.T) {
 	a := r.get("/authority")
 	wants(t, a, http.StatusOK, "The rail writes everything", "No write fence is configured", "None was ever planned.")
 	loyal(t, "/authority", a)
-	if strings.Contains(a.body, `id="buckets"`) || !strings.Contains(a.body, `<a href="authority" aria-current="page">Authority</a>`) {
+	if strings.Contains(a.body, `class="buckets"`) || !strings.Contains(a.body, `<a href="authority" aria-current="page">Authority</a>`) {
 		t.Error("buckets are drawn, or the page is not among the tabs")
 	}
 	wants(t, r.get(pageOf("matters/bucket-07")), http.StatusOK, "The rail writes it", "railctl authority configure --writer NAME matters/bucket-07")
@@ -158,7 +158,7 @@ func TestBucketsShowTheirWriters(t *testing.T) {
 	wants(t, a.get("/authority"), http.StatusOK, "0 of 64 buckets are written by the rail", "old writes 64", "http://old.example/briefs", "Every scope as a table (64)")
 	id := a.crossed()
 	page := a.get("/authority")
-	wants(t, page, http.StatusOK, "1 of 64 buckets are written by the rail", "old writes 63", "rail writes 1", "epoch 2", "↩ in 13 days", "old → rail", "Nothing ever was.")
+	wants(t, page, http.StatusOK, "1 of 64 buckets are written by the rail", "old writes 63", "rail writes 1", "epoch 2", "↩ in 13 days", "old → rail forward", "Nothing ever was.")
 	for _, part := range []string{`<li class="rail"><a href="scope?of=matters%2fbucket-` + a.scope[len(a.scope)-2:], `href="change?of=` + id.String()} {
 		if !strings.Contains(page.body, part) {
 			t.Errorf("no %s", part)

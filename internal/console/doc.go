@@ -19,6 +19,9 @@
 // the console's own origin. Text from the ledger is untrusted: it is cleaned, cut and
 // isolated before it is shown.
 //
+// Pages about what may be taken out of the house whole come in files of their own, which
+// nothing else names: they add themselves by one method, and only show.
+//
 // Addresses are relative, so the handler may be mounted anywhere. Not promised: that
 // what is shown is still so, and that anybody is kept out who can reach the port of a
 // console that is not Closed.
