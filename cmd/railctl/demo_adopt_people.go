@@ -68,15 +68,21 @@ func newCrowd(ctx context.Context, app *pgxpool.Pool, submitDSN string) (*crowd,
 	if err != nil {
 		return nil, err
 	}
-	firm, want := rail.NewUUID(), map[int]int{}
-	for len(c.keys) < 2*adoptBuckets*adoptMatters {
+	c.keys = spreadMatters(rail.NewUUID())
+	return c, nil
+}
+
+// spreadMatters makes up matters of a firm, as many in each of the chosen buckets.
+func spreadMatters(firm rail.UUID) (keys []rail.Key) {
+	want := map[int]int{}
+	for len(keys) < 2*adoptBuckets*adoptMatters {
 		k := rail.Key{Firm: firm, Matter: rail.NewUUID()}
 		if b := rail.Bucket(k.Matter); want[b] < adoptMatters && (want[b] > 0 || len(want) < 2*adoptBuckets) {
 			want[b]++
-			c.keys = append(c.keys, k)
+			keys = append(keys, k)
 		}
 	}
-	return c, nil
+	return keys
 }
 
 // scopes are those that have matters, in order.

@@ -7,10 +7,120 @@ import (
 	"slices"
 	"time"
 
+	"briefrail/internal/audit"
+	"briefrail/internal/authority"
 	"briefrail/internal/brief"
 	"briefrail/internal/frames"
 	"briefrail/internal/rail"
 )
+
+// total is what must hold of the whole story.
+func (d *adopting) total(ctx context.Context) error {
+	s := d.screen
+	d.people.still()
+	if err := d.people.failed(); err != nil {
+		return err
+	}
+	err := d.until(ctx, "the last demand to be served", func(ctx context.Context) (bool, error) {
+		st, err := audit.ReadStatus(ctx, d.base.pool)
+		n, counted := audit.OutboxCount(ctx, d.base.pool, audit.FactFilter{Undecided: true})
+		return n == 0 && st.Jobs.Queued+st.Jobs.Running == 0, errOf(err, counted)
+	})
+	if err != nil {
+		return err
+	}
+	s.title("The sum of it")
+	if err := d.checkIntents(ctx); err != nil {
+		return err
+	}
+	if err := d.checkRecord(ctx); err != nil {
+		return err
+	}
+	d.checkPauses()
+	found, err := audit.Check(ctx, d.base.pool, audit.CheckOptions{})
+	if err != nil {
+		return err
+	}
+	broken := 0
+	for _, f := range found {
+		if !f.Healthy() {
+			broken++
+			s.check(false, "%s: %d violations: %s %s", f.Invariant, f.Violations, f.Detail, f.Err)
+		}
+	}
+	s.check(broken == 0, "%d of %d invariants of the ledger hold", len(found)-broken, len(found))
+	s.line("")
+	return nil
+}
+
+// checkIntents looks every intent up, at both sides.
+func (d *adopting) checkIntents(ctx context.Context) error {
+	theirs := map[string]bool{}
+	rows, err := d.base.pool.Query(ctx, `SELECT intent_id::text FROM legacy.requests`)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		theirs[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	asked, one, old := d.people.snapshot(), 0, 0
+	for _, a := range asked {
+		answer, err := authority.Find(ctx, d.base.pool, a.id)
+		if err != nil {
+			return err
+		}
+		accepted := answer.Verdict == authority.Accepted && len(answer.ResultDigest) == 32
+		if accepted && theirs[a.id.String()] == (answer.Writer == "legacy") {
+			one++
+		}
+		if answer.Writer == "legacy" {
+			old++
+		}
+	}
+	d.screen.check(one == len(asked) && len(asked) > 0, "%s, each with exactly one result: %d of the old worker, %d of the rail", count(len(asked), "intent"), old, len(asked)-old)
+	d.screen.check(len(theirs) == old, "every receipt of the old worker is known at the rail")
+	return nil
+}
+
+// checkRecord compares what is on record with what the Briefs were made from.
+func (d *adopting) checkRecord(ctx context.Context) error {
+	served, docs := 0, 0
+	for _, k := range d.people.keys {
+		stored, made, err := d.madeFrom(ctx, k)
+		if err != nil {
+			return err
+		}
+		docs += stored
+		if stored == made {
+			served++
+		}
+	}
+	d.screen.check(served == len(d.people.keys), "%s of %s: each one in the current Brief of its matter, nothing was lost", count(docs, "document"), count(served, "matter"))
+	return nil
+}
+
+func (d *adopting) checkPauses() {
+	s := d.screen
+	waits, strangers := d.people.strangers(d.moved)
+	s.check(strangers == 0, "%s told somebody to come back in a moment, each of the bucket that was crossing: no other bucket ever stopped", count(waits, "answer"))
+	longest := time.Duration(0)
+	for _, a := range d.people.snapshot() {
+		longest = max(longest, a.waited)
+	}
+	pauses := make([]time.Duration, 0, len(d.moved))
+	for _, c := range d.moved {
+		pauses = append(pauses, *c.change.MeasuredPause)
+	}
+	middle, worst := spread2(pauses)
+	s.tell("%s: half of the pauses were below %s, all below %s. The longest that a person waited for one was %s.", fmt.Sprintf("%d crossings", len(d.moved)), pauseText(&middle), pauseText(&worst), pauseText(&longest))
+}
 
 // madeFrom counts a matter's live documents, and those that its current Brief names.
 func (d *adopting) madeFrom(ctx context.Context, k rail.Key) (stored, made int, err error) {

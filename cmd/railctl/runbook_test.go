@@ -38,13 +38,24 @@ func commands(text string) (all [][]string) {
 // At three in the morning nobody guesses what a verb is called today.
 func TestTheRunbookNamesVerbsThatAreThere(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/runbook.md")
+	namesVerbs(t, "../../docs/runbook.md", 100)
+}
+
+func TestTheGuideOfAdoptionNamesVerbsThatAreThere(t *testing.T) {
+	t.Parallel()
+	namesVerbs(t, "../../docs/ADOPTING.md", 20)
+}
+
+// namesVerbs looks at every command of a document, of which there are some at least.
+func namesVerbs(t *testing.T, path string, least int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := commands(string(text))
-	if len(all) < 100 {
-		t.Errorf("only %d commands are seen", len(all))
+	if len(all) < least {
+		t.Errorf("only %d commands are seen in %s", len(all), path)
 	}
 	for _, words := range all {
 		typed := "railctl " + strings.Join(words, " ")

@@ -63,10 +63,10 @@ func bridge(ctx context.Context, db *pgxpool.Pool, log *slog.Logger, _ []string)
 func (b *span) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := b.pass(ctx, everywhere); err != nil && ctx.Err() == nil {
-			b.log.Warn("not brought over", slog.String("err", err.Error()))
+			b.log.WarnContext(ctx, "not brought over", slog.String("err", err.Error()))
 		}
 		if _, err := b.headsOf(ctx, everywhere); err != nil && ctx.Err() == nil {
-			b.log.Warn("heads not read", slog.String("err", err.Error()))
+			b.log.WarnContext(ctx, "heads not read", slog.String("err", err.Error()))
 		}
 		rest(ctx, 4*pause)
 	}
@@ -221,7 +221,7 @@ func (b *span) catchUp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := b.pass(r.Context(), bucket); err != nil {
-		b.log.Warn("not caught up", slog.String("scope", wanted.Scope), slog.String("err", err.Error()))
+		b.log.WarnContext(r.Context(), "not caught up", slog.String("scope", wanted.Scope), slog.String("err", err.Error()))
 		http.Error(w, "not caught up", http.StatusInternalServerError)
 	}
 }
@@ -259,6 +259,7 @@ func (b *span) headsOf(ctx context.Context, bucket int) ([]head, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer rows.Close()
 	all := []head{}
 	for rows.Next() {
 		var h head

@@ -96,7 +96,7 @@ func (w *worker) loop(ctx context.Context, share int) {
 	for ctx.Err() == nil {
 		did, err := w.once(ctx, share)
 		if err != nil && ctx.Err() == nil {
-			w.log.Warn("not rebuilt", slog.String("err", err.Error()))
+			w.log.WarnContext(ctx, "not rebuilt", slog.String("err", err.Error()))
 		}
 		if !did || err != nil {
 			rest(ctx, pause)
@@ -274,7 +274,7 @@ func serve(ctx context.Context, log *slog.Logger, mux *http.ServeMux) error {
 	if err != nil {
 		return err
 	}
-	log.Info("serving", slog.String("listen", l.Addr().String()))
+	log.InfoContext(ctx, "serving", slog.String("listen", l.Addr().String()))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()
