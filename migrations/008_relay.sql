@@ -18,6 +18,18 @@ CREATE TABLE ops.outbox_relays (
   expires_at timestamptz NOT NULL CONSTRAINT relays_expire CHECK (isfinite(expires_at))
 ) WITH (fillfactor = 50);
 
+-- A relay that is said to live for long has a share of the buckets that nobody serves.
+CREATE FUNCTION ops.relays_guard() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NEW.expires_at > clock_timestamp() + interval '1 hour' THEN
+    RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'ops', TABLE = 'outbox_relays',
+      CONSTRAINT = 'relays_times_are_possible', MESSAGE = 'a relay may not be said to live for more than an hour ahead';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER relays_guard BEFORE INSERT OR UPDATE ON ops.outbox_relays FOR EACH ROW EXECUTE FUNCTION ops.relays_guard();
+
 -- Who owns a bucket: the holder, a number that no two processes share, under an
 -- epoch. The epoch alone would repeat after a rewind of the ledger.
 CREATE TABLE ops.outbox_bucket_leases (
