@@ -46,6 +46,9 @@ func (m Migrator) Up(ctx context.Context, conn *pgx.Conn) (applied int, err erro
 	if err != nil {
 		return 0, err
 	}
+	if err := unicode(conn); err != nil {
+		return 0, err
+	}
 	if err := direct(ctx, conn); err != nil {
 		return 0, err
 	}
@@ -65,6 +68,17 @@ func (m Migrator) Up(ctx context.Context, conn *pgx.Conn) (applied int, err erro
 		return max(after-before, 0), err
 	}
 	return len(files) - before, nil
+}
+
+// unicode refuses a database that keeps text in anything but UTF-8. Another encoding
+// cannot hold what a Brief quotes, and SQL_ASCII holds bytes that nobody can read back:
+// one row of them would hide a whole page.
+func unicode(conn *pgx.Conn) error {
+	if enc := conn.PgConn().ParameterStatus("server_encoding"); enc != "UTF8" {
+		return fmt.Errorf("the database keeps text as %q, and UTF8 is needed: give another one, as by "+
+			"CREATE DATABASE rail ENCODING 'UTF8' TEMPLATE template0", enc)
+	}
+	return nil
 }
 
 // unlock also works when ctx is what ended the run; closing the session would

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -147,6 +148,36 @@ func TestUnfitFilesAreRefused(t *testing.T) {
 	} {
 		if _, err := up(t, conn, s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestOnlyUnicodeIsMigrated(t *testing.T) {
+	t.Parallel()
+	d := pgtest.Empty(t)
+	u, err := url.Parse(d.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, enc := range []string{"SQL_ASCII", "LATIN1"} {
+		name := strings.TrimPrefix(u.Path, "/") + "_" + strings.ToLower(enc)
+		if _, err := d.Pool.Exec(t.Context(), `CREATE DATABASE `+name+` ENCODING '`+enc+`' LOCALE 'C' TEMPLATE template0`); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = d.Pool.Exec(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`) })
+		other := *u
+		other.Path = "/" + name
+		// a client that asks for UTF-8 gets it of any database; it is the store that counts
+		for _, query := range []string{"", "&client_encoding=UTF8"} {
+			conn, err := pg.Connect(t.Context(), pg.Options{DSN: other.String() + query})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := up(t, conn, set(one))
+			_ = conn.Close(t.Context())
+			if n != 0 || err == nil || !strings.Contains(err.Error(), enc) || !strings.Contains(err.Error(), "ENCODING 'UTF8'") {
+				t.Errorf("%s%s: applied %d, %v", enc, query, n, err)
+			}
 		}
 	}
 }
