@@ -149,9 +149,9 @@ func TestEmptyListsAreLists(t *testing.T) {
 func TestControlCharactersStayOutOfTheTable(t *testing.T) {
 	r := newRig(t)
 	k := r.one()
-	r.ok("matter", "park", k.String(), "--reason", "red \x1b[31m alert\r\nnext")
+	r.ok("matter", "park", k.String(), "--reason", "red \x1b[31m alert\r\nnext \u202egnp.exe\u2066\u200f")
 	for _, args := range [][]string{{"matter", "show", k.String()}, {"audit", "list"}, {"explain", k.String()}} {
-		if out := r.ok(args...); strings.ContainsAny(out, "\x1b\r") || !strings.Contains(out, "alert") {
+		if out := r.ok(args...); strings.ContainsAny(out, "\x1b\r\u202e\u2066\u200f") || !strings.Contains(out, "alert") {
 			t.Errorf("%v: %q", args, out)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"briefrail/internal/rail"
 )
@@ -149,11 +150,15 @@ func span(d time.Duration) string {
 }
 
 // oneLine keeps control characters, and with them whatever a terminal would obey,
-// out of the table.
+// out of the table. A mark that turns the direction of what stands around it would
+// have the operator read another row than there is.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || (r >= 0x7f && r < 0xa0) {
+		switch {
+		case r < ' ' || (r >= 0x7f && r < 0xa0):
 			return ' '
+		case unicode.Is(unicode.Bidi_Control, r):
+			return '\ufffd'
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\ufffd"))
