@@ -52,7 +52,7 @@ func rooms() []room {
 		{"client", nil},
 		// measures the rooms as a worker puts them together; not built into bin/
 		{"test/bench", []string{
-			"internal/pg", "internal/jobs", "internal/runs", "internal/frames", "internal/trigger", "internal/sweep", "internal/outbox", "internal/relay", "internal/nudge", "migrations",
+			"internal/pg", "internal/jobs", "internal/runs", "internal/frames", "internal/trigger", "internal/sweep", "internal/outbox", "internal/relay", "internal/nudge", "migrations", "internal/authority", "internal/authority/rivals",
 		}},
 		// sets the checker beside other people's; not built into bin/
 		{"test/peers", []string{"internal/model"}},

@@ -25,13 +25,15 @@ type plan struct {
 	paced   time.Duration // how long its times are taken
 	only    string        // names of the measurements, empty for all
 	clients int
+
+	crossings int // of authority over a bucket, of each kind
 }
 
 func newPlan(quick bool) plan {
 	if quick {
-		return plan{idle: 100_000, rounds: 2, turn: 1500 * time.Millisecond, latency: 4 * time.Second, watch: 5 * time.Second, facts: 50_000, paced: 5 * time.Second, clients: 4}
+		return plan{idle: 100_000, rounds: 2, turn: 1500 * time.Millisecond, latency: 4 * time.Second, watch: 5 * time.Second, facts: 50_000, paced: 5 * time.Second, clients: 4, crossings: 20}
 	}
-	return plan{idle: 1_000_000, rounds: 5, turn: 2500 * time.Millisecond, latency: 12 * time.Second, watch: 15 * time.Second, facts: 1_000_000, paced: 12 * time.Second, clients: 4}
+	return plan{idle: 1_000_000, rounds: 5, turn: 2500 * time.Millisecond, latency: 12 * time.Second, watch: 15 * time.Second, facts: 1_000_000, paced: 12 * time.Second, clients: 4, crossings: 100}
 }
 
 func (p plan) wants(name string) bool {
@@ -42,7 +44,7 @@ func main() {
 	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "a shorter look at fewer idle matters (BENCH=quick)")
 	write := flag.String("write", "", "document to write the table into, between its markers")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile of the claim and landing cycles")
-	only := flag.String("only", "", "measure only these: latency,bus,cycle,demand,drain,retention,scale,idle,busy,memory")
+	only := flag.String("only", "", "measure only these: latency,bus,cycle,authority,demand,drain,retention,scale,idle,busy,memory")
 	fake := flag.Bool(serveFakeFlag, false, "be the fake bus of another bench, until the input ends")
 	flag.Parse()
 	if *fake {
@@ -80,6 +82,7 @@ func run(ctx context.Context, p plan, write, profile string) (err error) {
 		{"latency", b.latency},
 		{"bus", b.busLatency},
 		{"cycle", profiled(profile, b.cycle)},
+		{"authority", b.authority},
 		{"demand", b.demand},
 		{"drain", b.drain},
 		{"retention", b.retention},
