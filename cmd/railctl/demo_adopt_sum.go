@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"briefrail/internal/audit"
 	"briefrail/internal/authority"
 	"briefrail/internal/brief"
@@ -60,14 +62,8 @@ func (d *adopting) checkIntents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		theirs[id] = true
-	}
-	if err := rows.Err(); err != nil {
+	var id string
+	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { theirs[id] = true; return nil }); err != nil {
 		return err
 	}
 	asked, one, old := d.people.snapshot(), 0, 0
