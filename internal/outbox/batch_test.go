@@ -176,6 +176,39 @@ func TestAZombieWritesNothing(t *testing.T) {
 	}
 }
 
+// After a rewind of the ledger epochs are given out again: who holds the bucket is
+// looked at as well.
+func TestARewoundEpochIsNotTheOldHolders(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	old, heir := holder("old"), holder("heir")
+	s := take(t, db, old)
+	appendMany(t, db, 20)
+	inHand := batch(t, db, old, look(s, 100))
+	exec(t, db, `BEGIN;
+SET LOCAL session_replication_role = replica; -- as a restore brings it
+UPDATE ops.outbox_bucket_leases SET holder = NULL, expires_at = NULL, epoch = epoch - 1;
+DELETE FROM ops.outbox_relays;
+COMMIT`)
+	owner := take(t, db, heir)
+	if !slices.Equal(owner.Leases, s.Leases) {
+		t.Fatal("the heir's epochs are not those of the old holder")
+	}
+	if n := mark(t, db, old, inHand); n != 0 {
+		t.Errorf("the old holder marked %d", n)
+	}
+	noted, _, err := outbox.Fail(t.Context(), db.Pool, old, []outbox.Refused{{Pending: inHand[0], Code: "x", Park: true}}, retry())
+	if err != nil || noted != 0 {
+		t.Errorf("the old holder noted %d, %v", noted, err)
+	}
+	if got := batch(t, db, old, look(s, 100)); len(got) != 0 {
+		t.Errorf("the old holder reads %d", len(got))
+	}
+	if n := mark(t, db, heir, batch(t, db, heir, look(owner, 100))); n != 20 {
+		t.Errorf("the heir marked %d", n)
+	}
+}
+
 func retry() outbox.Backoff { return outbox.Backoff{First: 10 * time.Second, Max: time.Minute} }
 
 func refuse(t *testing.T, db *pgtest.DB, h outbox.Holder, r ...outbox.Refused) (parked int) {

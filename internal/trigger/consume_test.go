@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"briefrail/internal/nudge"
+	"briefrail/internal/outbox"
 	"briefrail/internal/pg/pgtest"
 	"briefrail/internal/rail"
 	"briefrail/internal/trigger"
@@ -163,6 +164,27 @@ func TestEachNudgeHasItsOutcome(t *testing.T) {
 	}
 	if n := value[int](t, db.Pool, `SELECT sum(demands_owed) FROM ops.matter_frame_jobs`); n != 2 {
 		t.Errorf("%d demands of two facts", n)
+	}
+}
+
+// field report 13: retention takes a fact before its receipt, so a copy that comes later
+// is known by the receipt alone.
+func TestACopyOutlivesItsFact(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	k := newKey()
+	event := fact(t, db, k, "document.uploaded")
+	body := nudgeOf(event, k).Encode()
+	consume(t, db, newQueue([]nudge.Message{message("first", body)}))
+	if n, err := outbox.Prune(t.Context(), db.Pool, 0, 10); n != 1 || err != nil {
+		t.Fatalf("retention took %d facts, %v", n, err)
+	}
+	q := newQueue([]nudge.Message{message("copy", body)})
+	if got := consume(t, db, q); got["duplicate"] != 1 || fmt.Sprint(q.deleted) != "[copy]" {
+		t.Errorf("%v, deleted %v", got, q.deleted)
+	}
+	if n := value[int](t, db.Pool, `SELECT sum(demands_owed) FROM ops.matter_frame_jobs`); n != 1 {
+		t.Errorf("%d demands of one fact", n)
 	}
 }
 
