@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -320,7 +321,7 @@ func (d *adopting) retireOld(ctx context.Context) error {
 	var paths []authority.Path
 	err = d.until(ctx, "the canary of the rail's worker to try them", func(ctx context.Context) (bool, error) {
 		paths, err = authority.Paths(ctx, d.base.pool)
-		return len(paths) > 0 && paths[0].Refused != nil, err
+		return slices.ContainsFunc(paths, func(p authority.Path) bool { return p.Path == "legacy_worker" && p.Refused != nil }), err
 	})
 	if err != nil {
 		return err

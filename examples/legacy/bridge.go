@@ -260,15 +260,11 @@ func (b *span) headsOf(ctx context.Context, bucket int) ([]head, error) {
 		return nil, err
 	}
 	defer rows.Close()
-	all := []head{}
-	for rows.Next() {
-		var h head
-		if err := rows.Scan(&h.Firm, &h.Matter, &h.Revision); err != nil {
-			return nil, err
-		}
-		all = append(all, h)
-	}
-	if err := rows.Err(); err != nil {
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h head, err error) {
+		err = row.Scan(&h.Firm, &h.Matter, &h.Revision)
+		return h, err
+	})
+	if err != nil {
 		return nil, err
 	}
 	for i, h := range all {
