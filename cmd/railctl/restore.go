@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"briefrail/internal/audit"
+	"briefrail/internal/authority"
+	"briefrail/internal/jobs"
 	"briefrail/internal/rail"
 )
 
@@ -18,6 +20,11 @@ server that the ledger knows, how far back does it end, which claims may daemons
 hold, what is undecided or owed. Where trigger.queue_url is set the dead letters are
 looked at too, as dlq list does: a nudge whose fact is not there tells of a fact that
 was lost (or is forged), until its matter is built again.
+
+On another server than the ledger knows, every scope of the write fence is closed at
+once, for both writers: a backup may be older than a crossing, and nothing here can
+tell. Each stays closed until "authority open-restored" opens it under an epoch that was
+never handed out.
 
 A server that was started from a plain copy of its files, or from a snapshot of its
 disk, keeps its identity: nothing here can tell that it went back (workers that lived
@@ -44,6 +51,7 @@ type restored struct {
 	audit.Rewind
 	Lost   []lostFact `json:"lost"`
 	Unseen string     `json:"dead_letters_unseen,omitempty"` // why they could not be looked at
+	Closed []string   `json:"closed_scopes"`                 // until each is opened under a later epoch
 	Next   step       `json:"next"`
 }
 
@@ -69,6 +77,9 @@ func (s *session) restoreCheck(ctx context.Context, limit int) (err error) {
 	if r.Rewind, err = audit.ReadRewind(ctx, s.pool); err != nil {
 		return err
 	}
+	if r.Closed, err = s.closeRestored(ctx, r.Changed); err != nil {
+		return err
+	}
 	if s.cfg.Trigger.QueueURL != "" {
 		if r.Lost, err = s.lostFacts(ctx, limit); err != nil {
 			r.Unseen = oneLine(err.Error())
@@ -86,6 +97,25 @@ func (s *session) restoreCheck(ctx context.Context, limit int) (err error) {
 		return fail(exitError, "the dead letters could not be looked at")
 	}
 	return nil
+}
+
+// closeRestored closes every scope where the ledger came out of a backup, all in one
+// transaction, and lists what a restore keeps closed: what has no deadline.
+func (s *session) closeRestored(ctx context.Context, changed bool) ([]string, error) {
+	if changed {
+		act := jobs.Actor{Name: "railctl restore-check", Reason: "this is not the server that the ledger knows"}
+		if _, err := s.controller(act).CloseRestored(ctx); err != nil {
+			return nil, err
+		}
+	}
+	fences, err := authority.Fences(ctx, s.pool)
+	closed := []string{}
+	for _, f := range fences {
+		if f.State != "open" && f.Deadline == nil {
+			closed = append(closed, f.Scope)
+		}
+	}
+	return closed, err
 }
 
 // lostFacts are those of the dead letters whose facts the ledger has never known.
@@ -143,6 +173,11 @@ func nextStep(r restored) step {
 			true, fmt.Sprintf("%d matter(s) lost a fact that a dead nudge names, unless it is forged", len(open)),
 			"railctl matter demand " + open[0] + " --new --reason 'its fact was lost by the restore'",
 		}
+	case len(r.Closed) > 0:
+		return step{
+			true, fmt.Sprintf("%d scope(s) of the write fence stay closed: the backup may be older than a crossing", len(r.Closed)),
+			"railctl authority open-restored " + r.Closed[0] + " --writer NAME --epoch N --reason 'why'",
+		}
 	case r.Undecided > 0:
 		return step{false, fmt.Sprintf("%d fact(s) wait for the trigger", r.Undecided), "railctl outbox drain --until now --received"}
 	case r.Orphans > 0, r.Behind > 0:
@@ -172,6 +207,7 @@ func restoreTable(p *page, r restored) {
 	p.row("Matters owed", r.Owed, r.OldestOwed)
 	p.row("Matters behind their facts", r.Behind)
 	p.row("Receipts without fact", r.Orphans)
+	p.row("Scopes kept closed", len(r.Closed))
 	p.row("Lost facts", lostText(r))
 	lostTable(p, r.Lost)
 	p.section("Next: %s", r.Next.Why)

@@ -117,3 +117,37 @@ func TestRestoreCheckOfRowsThatDoNotFit(t *testing.T) {
 		t.Errorf("exit %d: %s", got.code, got.err)
 	}
 }
+
+// On another server every scope of the fence is closed, once, and stays so until a
+// person opens it under an epoch that was never handed out.
+func TestRestoreCheckClosesTheFence(t *testing.T) {
+	r := newRig(t)
+	r.exec(`SELECT ops.configure_fences('{system, fixture/x}', 'rail', 'op', 'why')`)
+	if code, got := r.restoreCheck(); code != exitOK || len(got.Closed) != 0 {
+		t.Fatalf("a sound ledger, exit %d: %+v", code, got)
+	}
+	r.exec(`UPDATE ops.ledger SET system_identifier = system_identifier + 1`)
+	for range 2 {
+		code, got := r.restoreCheck()
+		if code != exitUnhealthy || !got.Changed || len(got.Closed) != 2 || !strings.HasPrefix(got.Next.Command, "railctl epoch bump --since ") {
+			t.Fatalf("exit %d: %+v", code, got)
+		}
+	}
+	r.ok("epoch", "bump", "--since", "2026-01-31T02:00:00Z", "--reason", "why", "--yes")
+	code, got := r.restoreCheck()
+	if code != exitUnhealthy || got.Changed || len(got.Closed) != 2 || !strings.HasPrefix(got.Next.Command, "railctl authority open-restored fixture/x ") {
+		t.Fatalf("after the bump: exit %d: %+v", code, got)
+	}
+	if out := r.ctl("restore-check").out; !strings.Contains(out, "2 scope(s) of the write fence stay closed") {
+		t.Errorf("%s", out)
+	}
+	for _, scope := range got.Closed {
+		if refused := r.ctl("authority", "open-restored", scope, "--writer", "rail", "--epoch", "1", "--reason", "why", "--yes"); refused.code == exitOK {
+			t.Errorf("opened under an epoch that was handed out: %s", refused.out)
+		}
+		r.ok("authority", "open-restored", scope, "--writer", "rail", "--epoch", "5", "--reason", "why", "--yes")
+	}
+	if code, got := r.restoreCheck(); code != exitOK || len(got.Closed) != 0 {
+		t.Errorf("after all were opened: exit %d: %+v", code, got)
+	}
+}
