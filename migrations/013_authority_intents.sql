@@ -1,10 +1,16 @@
 -- What crosses: imported frames, and intents. And the ends: retirement, removal,
 -- holds, evidence, and what a restore leaves behind.
 
--- The application sees one firm here too, whatever owner a function runs as.
+-- The application sees one firm here too, whatever owner a function runs as, and under
+-- whatever name its account logs in: membership counts, as it does for the policies on
+-- frames. Who also belongs to a role that sees every firm sees every firm.
 CREATE FUNCTION ops.sees_firm(firm uuid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-RETURN CASE WHEN ops.acting_role() = 'rail_app' THEN coalesce(firm = ops.session_firm(), false) ELSE true END;
+RETURN CASE WHEN EXISTS (
+    SELECT 1 FROM pg_roles r
+     WHERE r.rolname IN ('rail_app', 'rail_worker', 'rail_readonly') AND pg_has_role(ops.acting_role()::name, r.oid, 'USAGE')
+    HAVING bool_and(r.rolname = 'rail_app'))
+  THEN coalesce(firm = ops.session_firm(), false) ELSE true END;
 
 -- A frame's revision: the old writer's sequence of an imported one, the generation of
 -- a landed one. 0 where there is none.
