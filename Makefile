@@ -61,7 +61,7 @@ test-full: need-go ## the long campaigns at full size; writes docs/evidence/test
 
 check: fmt-check lint vuln generated test ## every gate: format, lint, vulnerabilities, generated files, tests
 
-bench: need-go ## figures beside pgbench on the same throwaway server, some 12 minutes; BENCH=quick for a shorter look; ARGS='-write docs/PERFORMANCE.md'
+bench: need-go ## figures beside pgbench on the same throwaway server, some 20 minutes; BENCH=quick for a shorter look; ARGS='-write docs/PERFORMANCE.md'
 	@scripts/need-postgres initdb postgres psql pgbench
 	@BENCH='$(BENCH)' $(GO) run ./test/bench $(ARGS)
 
