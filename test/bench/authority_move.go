@@ -94,6 +94,7 @@ type move struct {
 	others        samples
 	othersRefused atomic.Int64
 	accepted      atomic.Int64
+	gate          sync.RWMutex // held by each write; a starved closing is taken back between them
 
 	mu               sync.Mutex
 	side             int // whose the bucket is: 0 the old writer, 1 the rail
@@ -219,6 +220,28 @@ func (m *move) crossFor(ctx context.Context, d time.Duration) error {
 func (m *move) cross(ctx context.Context) error {
 	from, to := m.turn()
 	id := rail.NewUUID()
+	if err := m.planned(ctx, id, to); err != nil {
+		return err
+	}
+	err := m.steps(ctx, id, from)
+	if pg.SQLState(err) == stopped && ctx.Err() == nil { // somebody writes at any time
+		m.starved++
+		m.gate.Lock() // what could not close would not be taken back either
+		defer m.gate.Unlock()
+		_, err = m.c.Abort(ctx, id)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return m.afterwards(ctx, from)
+}
+
+// planned is what comes before a closing. It is not measured, and each step takes the
+// row of the fence: between writes, as they would keep it from a rival for ever.
+func (m *move) planned(ctx context.Context, id rail.UUID, to int) error {
+	m.gate.Lock()
+	defer m.gate.Unlock()
 	for _, sql := range []string{
 		`SELECT ops.plan_change('%s', '` + moving + `', '` + sides[to] + `', NULL, '{"deadline_ms": 10000}', '{}', 'bench', 'bench')`,
 		`SELECT ops.shadow_change('%s', '{}', 'bench', 'bench')`,
@@ -227,16 +250,7 @@ func (m *move) cross(ctx context.Context) error {
 			return err
 		}
 	}
-	err := m.steps(ctx, id, from)
-	if pg.SQLState(err) == stopped && ctx.Err() == nil { // somebody writes at any time
-		m.starved++
-		_, err = m.c.Abort(ctx, id)
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	return m.afterwards(ctx, from)
+	return nil
 }
 
 // stopped is the state of a statement that took too long.

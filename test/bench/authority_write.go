@@ -34,7 +34,9 @@ func (m *move) client(ctx context.Context, i int) error {
 		if i == 0 && m.slow.Load() && rand.N(8) == 0 {
 			work = 250 * time.Millisecond
 		}
+		m.gate.RLock()
 		_, err := m.pool.Exec(ctx, writeSQL(side, moving, m.matter[0], work))
+		m.gate.RUnlock()
 		switch state := pg.SQLState(err); {
 		case err == nil:
 			m.wrote(side)
