@@ -285,10 +285,10 @@ func consoleNarrow(s *scene, b *tab) {
 // picture writes what a page looks like, if it is wanted.
 func (b *tab) picture(name, place string) {
 	b.Helper()
+	b.open(place)
 	if *shots == "" {
 		return
 	}
-	b.open(place)
 	light := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
 	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: light})
 	b.do(chromedp.EmulateViewport(1000, 760))
