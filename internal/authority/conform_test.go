@@ -69,7 +69,7 @@ func TestTheDatabaseConformsOnRandomWalks(t *testing.T) {
 	}
 	db, seed := pgtest.New(t), rand.Uint64()
 	random, steps, kinds := rand.New(rand.NewPCG(seed, 0)), 0, map[string]int{}
-	for range 60 {
+	for range crossingsWanted() / 10 {
 		w, s := newTwin(t, db, 2), m.Initial
 		for range 60 {
 			var out []edge

@@ -313,7 +313,7 @@ func TestRowsOfAnEpochThroughAPooler(t *testing.T) {
 	t.Parallel()
 	o := newOracle(t, clusterOfOracles(t), "")
 	writing := o.scribblers(t, allWays(), o.pooler(t))
-	if err := o.run(t, crossingsWanted()/4, writing); err != nil {
+	if err := o.run(t, crossingsWanted()/20, writing); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d crossings through a pooler, %d closings given back; writes: %s", o.moved, o.given, told(writing))
