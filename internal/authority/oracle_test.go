@@ -181,13 +181,14 @@ func (o *oracle) giveBack(ctx context.Context, id rail.UUID) error {
 // shadowed is a change that may close, with a short grace: many are slower.
 func (o *oracle) shadowed(ctx context.Context) (rail.UUID, error) {
 	id := rail.NewUUID()
-	_, err := o.Pool.Exec(ctx, `SELECT ops.plan_change($1, $2, $3, NULL, jsonb_build_object('grace_ms', $4::integer, 'deadline_ms', 30000), '{}', 'test', 'a test')`,
-		id, o.scope, o.sides[1-o.turn].writer, 1+rand.N(10))
-	if err != nil {
-		return id, err
-	}
-	_, err = o.Pool.Exec(ctx, `SELECT ops.shadow_change($1, '{}', 'test', 'a test')`, id)
-	return id, err
+	return id, o.bounded(ctx, func(db authority.DB) error {
+		_, err := db.Exec(ctx, `SELECT ops.plan_change($1, $2, $3, NULL, jsonb_build_object('grace_ms', $4::integer, 'deadline_ms', 30000), '{}', 'test', 'a test')`,
+			id, o.scope, o.sides[1-o.turn].writer, 1+rand.N(10))
+		if err == nil {
+			_, err = db.Exec(ctx, `SELECT ops.shadow_change($1, '{}', 'test', 'a test')`, id)
+		}
+		return err
+	})
 }
 
 // together runs statements in one transaction.
@@ -210,12 +211,20 @@ func (o *oracle) together(ctx context.Context, do func(db authority.DB) error) e
 
 // closes is a closing that does not wait for ever.
 func (o *oracle) closes(ctx context.Context, id rail.UUID) error {
+	return o.bounded(ctx, func(db authority.DB) error {
+		_, err := authority.Controller{DB: db, Actor: o.c.Actor}.Close(ctx, id)
+		return err
+	})
+}
+
+// bounded is together, unless the writers keep a statement waiting: each verb takes the
+// row of the fence.
+func (o *oracle) bounded(ctx context.Context, do func(db authority.DB) error) error {
 	err := o.together(ctx, func(db authority.DB) error {
 		if _, err := db.Exec(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, o.close.Milliseconds())); err != nil {
 			return err
 		}
-		_, err := authority.Controller{DB: db, Actor: o.c.Actor}.Close(ctx, id)
-		return err
+		return do(db)
 	})
 	if pg.SQLState(err) == "57014" && ctx.Err() == nil {
 		return errStarved
