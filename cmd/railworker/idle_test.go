@@ -22,8 +22,9 @@ func TestIdleWorkerAsksLittle(t *testing.T) {
 		delete(s, k) // as users run it
 	}
 	w := startWorker(t, s)
-	eventually(t, 10*time.Second, "ready", w.ready)
-	pass(t, 5*time.Second) // the first poll, the first canary
+	eventually(t, time.Minute, "ready", w.ready)
+	eventually(t, 2*time.Minute, "the first canary has landed", func() bool { return w.metric("rail_canary_last_success_timestamp_seconds") > 0 })
+	pass(t, 5*time.Second) // what a start asks for once
 	before, begun := p.asked.Load(), time.Now()
 	pass(t, time.Duration(sized(10, 30))*time.Second)
 	rate := float64(p.asked.Load()-before) / time.Since(begun).Seconds()

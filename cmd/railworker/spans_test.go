@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -93,7 +94,11 @@ func TestOneTraceJoinsTheWholeRail(t *testing.T) {
 	run := strings.ReplaceAll(one[string](t, r.db.Pool, `SELECT run_id::text FROM ops.matter_frame_runs WHERE outcome = 'landed'`), "-", "")
 	eventually(t, time.Minute, "the run and what follows are in the collector", func() bool {
 		spans := c.Spans()
-		return len(spansOf(spans, "run")) == 1 && len(spansOf(spans, "rebuild")) == 1 && len(spansOf(spans, "send "+r.places.Bus)) > 0 && len(spansOf(spans, "process nudges")) > 0
+		linked := func(name, trace string) bool {
+			return slices.ContainsFunc(spansOf(spans, name), func(s tracetest.Span) bool { return linksTo(s, trace) })
+		}
+		return len(spansOf(spans, "run")) == 1 && len(spansOf(spans, "rebuild")) == 1 && linked("process nudges", producersTrace) &&
+			linked("send "+r.places.Bus, producersTrace) && linked("send "+r.places.Bus, run)
 	})
 	assertStory(t, c.Spans(), run, r.places.Bus)
 	if build := spansOf(c.Spans(), "build"); len(build) != 1 || len(calls.all()) != 1 || calls.all()[0] != "00-"+run+"-"+build[0].ID.Span+"-01" {
