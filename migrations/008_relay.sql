@@ -19,16 +19,9 @@ CREATE TABLE ops.outbox_relays (
 ) WITH (fillfactor = 50);
 
 -- A relay that is said to live for long has a share of the buckets that nobody serves.
-CREATE FUNCTION ops.relays_guard() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF NEW.expires_at > clock_timestamp() + interval '1 hour' THEN
-    RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'ops', TABLE = 'outbox_relays',
-      CONSTRAINT = 'relays_times_are_possible', MESSAGE = 'a relay may not be said to live for more than an hour ahead';
-  END IF;
-  RETURN NEW;
-END $$;
-CREATE TRIGGER relays_guard BEFORE INSERT OR UPDATE ON ops.outbox_relays FOR EACH ROW EXECUTE FUNCTION ops.relays_guard();
+CREATE TRIGGER relays_times_are_possible BEFORE INSERT OR UPDATE ON ops.outbox_relays
+  FOR EACH ROW WHEN (NEW.expires_at > clock_timestamp() + interval '1 hour')
+  EXECUTE FUNCTION ops.refuse('relays_times_are_possible', 'a relay may not be said to live for more than an hour ahead');
 
 -- Who owns a bucket: the holder, a number that no two processes share, under an
 -- epoch. The epoch alone would repeat after a rewind of the ledger.
@@ -101,17 +94,9 @@ CREATE INDEX outbox_failures_due ON ops.outbox_failures (bucket, waits_for, next
 CREATE INDEX outbox_failures_parked ON ops.outbox_failures (parked_at) WHERE parked_at IS NOT NULL;
 
 -- A backoff that ends in a year would be a fact lost without a word.
-CREATE FUNCTION ops.failures_guard() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF NEW.next_attempt_at > clock_timestamp() + interval '1 day' THEN
-    RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'ops', TABLE = 'outbox_failures',
-      CONSTRAINT = 'failures_times_are_possible', MESSAGE = 'the next attempt may not be further than a day ahead';
-  END IF;
-  RETURN NEW;
-END $$;
-CREATE TRIGGER failures_guard BEFORE INSERT OR UPDATE OF next_attempt_at ON ops.outbox_failures
-  FOR EACH ROW EXECUTE FUNCTION ops.failures_guard();
+CREATE TRIGGER failures_times_are_possible BEFORE INSERT OR UPDATE OF next_attempt_at ON ops.outbox_failures
+  FOR EACH ROW WHEN (NEW.next_attempt_at > clock_timestamp() + interval '1 day')
+  EXECUTE FUNCTION ops.refuse('failures_times_are_possible', 'the next attempt may not be further than a day ahead');
 
 -- All that a relay may say of publishing: that from now on it has to be waited for.
 CREATE FUNCTION ops.require_publishing(relay text) RETURNS boolean

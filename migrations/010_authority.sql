@@ -325,15 +325,9 @@ CREATE TRIGGER holds_stay BEFORE DELETE OR TRUNCATE ON ops.write_fence_holds
 CREATE TRIGGER writers_stay BEFORE DELETE OR TRUNCATE ON ops.writers
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse('writers_stay', 'retire it instead');
 
-CREATE FUNCTION ops.holds_guard() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF OLD.released_at IS NOT NULL OR (NEW.id, NEW.scope, NEW.watch, NEW.raised_at) IS DISTINCT FROM (OLD.id, OLD.scope, OLD.watch, OLD.raised_at) THEN
-    PERFORM ops.authority_refuse('holds_are_released_once', 'write_fence_holds', 'a hold that was released is history');
-  END IF;
-  RETURN NEW;
-END $$;
-CREATE TRIGGER holds_guard BEFORE UPDATE ON ops.write_fence_holds FOR EACH ROW EXECUTE FUNCTION ops.holds_guard();
+CREATE TRIGGER holds_are_released_once BEFORE UPDATE ON ops.write_fence_holds
+  FOR EACH ROW WHEN (OLD.released_at IS NOT NULL OR (NEW.id, NEW.scope, NEW.watch, NEW.raised_at) IS DISTINCT FROM (OLD.id, OLD.scope, OLD.watch, OLD.raised_at))
+  EXECUTE FUNCTION ops.refuse('holds_are_released_once', 'a hold that was released is history');
 
 CREATE FUNCTION ops.writers_guard() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -229,15 +229,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c ops.write_fence_changes := ops.change_held(change);
 BEGIN
-  IF c.outcome IS NOT NULL THEN
-    RETURN c;
+  IF c.phase IN ('planned', 'shadowed') THEN
+    UPDATE ops.write_fence_changes SET phase = 'shadowed', shadow = summary, shadowed_at = clock_timestamp() WHERE change_id = change RETURNING * INTO c;
+    PERFORM ops.audit(actor, 'authority.shadow', c.scope, reason, jsonb_build_object('change', change));
   END IF;
-  UPDATE ops.write_fence_changes SET phase = 'shadowed', shadow = summary, shadowed_at = clock_timestamp()
-   WHERE change_id = change AND phase IN ('planned', 'shadowed') RETURNING * INTO c;
-  IF NOT FOUND THEN
-    RETURN ops.change_of(change);
-  END IF;
-  PERFORM ops.audit(actor, 'authority.shadow', c.scope, reason, jsonb_build_object('change', change));
   RETURN c;
 END $$;
 
@@ -314,11 +309,9 @@ BEGIN
     in_the_way := ops.fence_blockers(c.scope);
   END IF;
   PERFORM set_config('lock_timeout', waits, true);
-  PERFORM ops.change_held(change);
-  UPDATE ops.write_fence_changes SET phase = 'drained', drained_at = clock_timestamp(), blockers = blockers || in_the_way
-   WHERE change_id = change AND phase = 'closing' RETURNING * INTO c;
-  IF NOT FOUND THEN
-    RETURN ops.change_of(change);
+  c := ops.change_held(change);
+  IF c.phase = 'closing' THEN
+    UPDATE ops.write_fence_changes SET phase = 'drained', drained_at = clock_timestamp(), blockers = blockers || in_the_way WHERE change_id = change RETURNING * INTO c;
   END IF;
   RETURN c;
 END $$;
@@ -348,12 +341,10 @@ BEGIN
          final_sequence = ops.fence_final_sequence(c.scope, c.from_writer)
    WHERE scope = c.scope AND change_id = change AND state = 'closing' AND closing_deadline > clock_timestamp()
   RETURNING final_sequence INTO c.final_sequence;
-  IF NOT FOUND THEN
-    RETURN ops.change_of(change);
+  IF FOUND THEN
+    UPDATE ops.write_fence_changes SET phase = 'sealed', sealed_at = clock_timestamp(), final_sequence = c.final_sequence WHERE change_id = change;
   END IF;
-  UPDATE ops.write_fence_changes SET phase = 'sealed', sealed_at = clock_timestamp(), final_sequence = c.final_sequence
-   WHERE change_id = change RETURNING * INTO c;
-  RETURN c;
+  RETURN ops.change_of(change);
 END $$;
 
 -- Stores a verification, whatever it says. It is of this closing only.
@@ -371,7 +362,7 @@ BEGIN
   VALUES (change, c.sealed_at, c.final_sequence, findings = '[]', matters, digest, findings, took) RETURNING report_id INTO r;
   UPDATE ops.write_fence_changes SET report_id = r, phase = CASE WHEN findings = '[]' THEN 'verified' ELSE phase END,
          verified_at = CASE WHEN findings = '[]' THEN clock_timestamp() END
-   WHERE change_id = change AND phase IN ('sealed', 'verified') RETURNING * INTO c;
+   WHERE change_id = change RETURNING * INTO c;
   RETURN c;
 END $$;
 
@@ -395,7 +386,7 @@ BEGIN
    WHERE scope = c.scope AND change_id = change AND state = 'sealed' AND epoch = c.from_epoch AND closing_deadline > clock_timestamp()
   RETURNING epoch INTO c.to_epoch;
   IF NOT FOUND THEN
-    RETURN ops.change_of(change);
+    RETURN c;
   END IF;
   -- a crossing back ends the window of the one that it takes back, and has none
   UPDATE ops.write_fence_changes
@@ -411,25 +402,21 @@ BEGIN
   RETURN c;
 END $$;
 
--- Back to the old writer under the same epoch. null where there was nothing to abort.
+-- Back to the old writer under the same epoch. What a restore closed ends in another
+-- way.
 CREATE FUNCTION ops.abort_change(change uuid, actor text, reason text) RETURNS ops.write_fence_changes
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c ops.write_fence_changes := ops.change_held(change);
-  in_the_way jsonb;
 BEGIN
-  IF c.outcome IS NOT NULL THEN
+  IF c.outcome IS NOT NULL OR c.direction = 'restore' THEN
     RETURN c;
   END IF;
-  in_the_way := ops.fence_blockers(c.scope);
   UPDATE ops.write_fences SET state = 'open', closing_deadline = NULL, changed_at = clock_timestamp()
-   WHERE scope = c.scope AND change_id = change AND state <> 'open' AND closing_deadline <> 'infinity';
+   WHERE scope = c.scope AND change_id = change AND state <> 'open';
   UPDATE ops.write_fence_changes SET phase = 'aborted', outcome = 'aborted', aborted_at = clock_timestamp(), ended_by = actor, end_reason = reason,
-         blockers = blockers || in_the_way, measured_pause = clock_timestamp() - closed_at
-   WHERE change_id = change AND outcome IS NULL AND direction <> 'restore' RETURNING * INTO c;
-  IF NOT FOUND THEN
-    RETURN ops.change_of(change); -- it was advanced meanwhile, or ends in another way
-  END IF;
+         blockers = blockers || ops.fence_blockers(c.scope), measured_pause = clock_timestamp() - closed_at
+   WHERE change_id = change RETURNING * INTO c;
   PERFORM ops.audit(actor, 'authority.abort', c.scope, reason, jsonb_build_object('change', change, 'was_closed', c.closed_at IS NOT NULL));
   RETURN c;
 END $$;
@@ -469,11 +456,10 @@ BEGIN
   IF FOUND THEN
     PERFORM ops.change_denied('RF422', 'complete_meets_a_rollback', format('change %s is being rolled back by change %s', change, back), 'railctl authority abort ' || back);
   END IF;
-  UPDATE ops.write_fence_changes SET phase = 'completed', completed_at = clock_timestamp(), window_ends_at = least(window_ends_at, clock_timestamp())
-   WHERE change_id = change AND phase = 'advanced' RETURNING * INTO c;
-  IF NOT FOUND THEN
-    RETURN ops.change_of(change);
+  IF c.phase = 'advanced' THEN
+    UPDATE ops.write_fence_changes SET phase = 'completed', completed_at = clock_timestamp(), window_ends_at = least(window_ends_at, clock_timestamp())
+     WHERE change_id = change RETURNING * INTO c;
+    PERFORM ops.audit(actor, 'authority.complete', c.scope, reason, jsonb_build_object('change', change));
   END IF;
-  PERFORM ops.audit(actor, 'authority.complete', c.scope, reason, jsonb_build_object('change', change));
   RETURN c;
 END $$;

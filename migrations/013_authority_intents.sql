@@ -233,11 +233,10 @@ DECLARE
   c ops.write_fence_changes := ops.change_held(change);
 BEGIN
   PERFORM ops.change_wants(c, '{completed,retired}', 'retire');
-  UPDATE ops.write_fence_changes SET phase = 'retired', retired_at = clock_timestamp() WHERE change_id = change AND phase = 'completed' RETURNING * INTO c;
-  IF NOT FOUND THEN
-    RETURN ops.change_of(change);
+  IF c.phase = 'completed' THEN
+    UPDATE ops.write_fence_changes SET phase = 'retired', retired_at = clock_timestamp() WHERE change_id = change RETURNING * INTO c;
+    PERFORM ops.audit(actor, 'authority.retire', c.scope, reason, jsonb_build_object('change', change, 'writer', c.from_writer));
   END IF;
-  PERFORM ops.audit(actor, 'authority.retire', c.scope, reason, jsonb_build_object('change', change, 'writer', c.from_writer));
   RETURN c;
 END $$;
 
