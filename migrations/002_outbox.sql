@@ -78,6 +78,6 @@ CREATE TRIGGER outbox_fact_is_immutable
 CREATE TRIGGER outbox_facts_stay BEFORE DELETE OR TRUNCATE ON ops.domain_event_outbox
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('outbox_facts_stay');
 CREATE TRIGGER outbox_facts_stay_each BEFORE DELETE ON ops.domain_event_outbox
-  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('outbox_facts_stay');
+  FOR EACH ROW WHEN (pg_trigger_depth() > 0) EXECUTE FUNCTION ops.refuse_to_others('outbox_facts_stay');
 CREATE TRIGGER outbox_counts_what_left AFTER DELETE ON ops.domain_event_outbox
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('facts');

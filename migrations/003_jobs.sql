@@ -185,7 +185,7 @@ CREATE TRIGGER jobs_guard BEFORE UPDATE ON ops.matter_frame_jobs FOR EACH ROW EX
 CREATE TRIGGER jobs_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frame_jobs
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('jobs_stay');
 CREATE TRIGGER jobs_stay_each BEFORE DELETE ON ops.matter_frame_jobs
-  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('jobs_stay');
+  FOR EACH ROW WHEN (pg_trigger_depth() > 0) EXECUTE FUNCTION ops.refuse_to_others('jobs_stay');
 
 -- Who may not be dispatched: one firm, or all (firm_id null).
 CREATE TABLE ops.dispatch_pauses (

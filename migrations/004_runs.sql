@@ -93,7 +93,7 @@ CREATE TRIGGER runs_guard BEFORE UPDATE ON ops.matter_frame_runs FOR EACH ROW EX
 CREATE TRIGGER runs_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frame_runs
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('runs_stay');
 CREATE TRIGGER runs_stay_each BEFORE DELETE ON ops.matter_frame_runs
-  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('runs_stay');
+  FOR EACH ROW WHEN (pg_trigger_depth() > 0) EXECUTE FUNCTION ops.refuse_to_others('runs_stay');
 CREATE FUNCTION ops.runs_count_what_left() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN

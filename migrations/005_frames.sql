@@ -55,7 +55,7 @@ CREATE TRIGGER frames_never_change BEFORE UPDATE ON ops.matter_frames
 CREATE TRIGGER frames_stay BEFORE DELETE OR TRUNCATE ON ops.matter_frames
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('frames_stay');
 CREATE TRIGGER frames_stay_each BEFORE DELETE ON ops.matter_frames
-  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('frames_stay');
+  FOR EACH ROW WHEN (pg_trigger_depth() > 0) EXECUTE FUNCTION ops.refuse_to_others('frames_stay');
 CREATE TRIGGER frames_count_what_left AFTER DELETE ON ops.matter_frames
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('frames');
 

@@ -52,7 +52,7 @@ CREATE TRIGGER receipts_guard BEFORE UPDATE ON ops.trigger_receipts FOR EACH ROW
 CREATE TRIGGER receipts_stay BEFORE DELETE OR TRUNCATE ON ops.trigger_receipts
   FOR EACH STATEMENT EXECUTE FUNCTION ops.refuse_to_others('receipts_stay');
 CREATE TRIGGER receipts_stay_each BEFORE DELETE ON ops.trigger_receipts
-  FOR EACH ROW EXECUTE FUNCTION ops.refuse_to_others('receipts_stay');
+  FOR EACH ROW WHEN (pg_trigger_depth() > 0) EXECUTE FUNCTION ops.refuse_to_others('receipts_stay');
 CREATE TRIGGER receipts_count_what_left AFTER DELETE ON ops.trigger_receipts
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.count_what_left('receipts');
 
