@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"net"
 	"net/http"
 	"time"
 
@@ -46,39 +46,24 @@ func (c Controller) WatchPath(ctx context.Context, p Path) error {
 type Try func(ctx context.Context, p Path) (refused bool, answer string, err error)
 
 // Canary tries the ways of retired writers on a schedule. Each must be refused: one that
-// is not raises a hold, and breaks the invariant retired_paths, which pages. Roles and routes it tries by itself; scripts and jobs
-// need a Try, as what the database names is never run.
+// is not raises a hold, and breaks the invariant retired_paths, which pages. Roles and
+// routes it tries by itself; scripts and jobs need a Try, as what the database names is
+// never run.
 type Canary struct {
 	DB    pg.DB
 	Every time.Duration
 	Tries map[string]Try // by kind; may be nil
-	Loops Loops          // may be nil
 	Log   *slog.Logger
 }
 
 // Run tries at once and then every turn, until ctx ends; it returns ctx's error.
 func (c Canary) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-		}
-		_, err := c.Turn(ctx)
-		switch {
-		case c.Loops == nil || ctx.Err() != nil:
-		case err == nil:
-			c.Loops.Progress("retired_paths")
-		default:
-			c.Loops.Failed("retired_paths", pg.Class(err))
-		}
-		if err != nil && ctx.Err() == nil {
+	return turns(ctx, func() time.Duration {
+		if _, err := c.Turn(ctx); err != nil && ctx.Err() == nil {
 			c.Log.ErrorContext(ctx, "retired paths not tried", slog.String("err", pg.Text(err, 300)))
 		}
-		timer.Reset(c.Every - c.Every/10 + rand.N(c.Every/5+1))
-	}
+		return c.Every
+	})
 }
 
 const retiredPathsSQL = `
@@ -132,10 +117,13 @@ func (c Canary) tryRole(ctx context.Context, p Path) (bool, string, error) {
 	return true, "no right is left", err
 }
 
+// routeLimit is how long an address may take to answer a try.
+const routeLimit = 10 * time.Second
+
 // tryRoute posts nothing to an address: 4xx is a refusal, and so is that nobody is
-// there any more.
+// there any more. Of somebody who takes the call and says nothing, nothing is known.
 func tryRoute(ctx context.Context, p Path) (bool, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, routeLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Path, http.NoBody)
 	if err != nil {
@@ -143,8 +131,11 @@ func tryRoute(ctx context.Context, p Path) (bool, string, error) {
 	}
 	req.Header.Set("User-Agent", "briefrail-retired-paths")
 	res, err := http.DefaultTransport.RoundTrip(req)
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return true, "nobody is there", nil
+	}
 	if err != nil {
-		return true, "nobody answers", nil
+		return false, "", err
 	}
 	_ = res.Body.Close()
 	return res.StatusCode >= 400 && res.StatusCode < 500, res.Status, nil

@@ -139,7 +139,10 @@ func said(v any) any {
 			return nil
 		}
 	case json.Number:
-		if r, ok := new(big.Rat).SetString(v.String()); ok && len(v) < 400 {
+		if len(v) >= 400 {
+			return v
+		}
+		if r, ok := new(big.Rat).SetString(v.String()); ok {
 			return number(r.RatString())
 		}
 	}

@@ -55,15 +55,16 @@ func (c Controller) verified(ctx context.Context, ch Change, heads Heads) (Chang
 	if ch.Direction == "restore" {
 		return ch, fmt.Errorf("authority.Cross: change %s is of a restore: railctl authority open-restored", ch.ID)
 	}
-	ch, report, err := c.Verify(ctx, ch.ID, heads)
-	if err != nil || ch.Outcome != "" || report.Passed {
+	ch, found, err := c.judged(ctx, ch, heads)
+	if err != nil || ch.Outcome != "" || len(found) == 0 {
 		return ch, err
 	}
-	blocked := Controller{DB: c.DB, Actor: Actor{Name: c.Actor.Name, Reason: fmt.Sprintf("report %d has %d findings", report.ID, len(report.Findings))}}
-	if ch, err = blocked.Abort(ctx, ch.ID); err != nil {
+	report := *ch.Report // there is one of every change that was judged before its end
+	c.Actor.Reason = fmt.Sprintf("report %d has %d findings", report, len(found))
+	if ch, err = c.Abort(ctx, ch.ID); err != nil {
 		return ch, err
 	}
-	return ch, fmt.Errorf("authority.Cross: change %s, report %d: %w", ch.ID, report.ID, ErrBlocked)
+	return ch, fmt.Errorf("authority.Cross: change %s, report %d: %w", ch.ID, report, ErrBlocked)
 }
 
 // overdue gives the scope back where the deadline is over, and reads what is there.

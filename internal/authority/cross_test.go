@@ -3,7 +3,6 @@ package authority_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -58,8 +57,7 @@ func TestACrossingThereAndBack(t *testing.T) {
 	if _, _, err := s.c.Rollback(t.Context(), there.ID, m); !errors.Is(err, authority.ErrNotOffered) {
 		t.Errorf("a way back without a restore drill: %v", err)
 	}
-	back := s.back(t, there.ID)
-	if back.Outcome != "advanced" || back.Direction != "rollback" {
+	if back := s.back(t, there.ID); back.Direction != "rollback" {
 		t.Fatalf("%+v", back)
 	}
 	s.wantFence(t, "open", "old", 3)
@@ -76,21 +74,9 @@ func TestACrossingThereAndBack(t *testing.T) {
 // back rolls a crossing back.
 func (s *stage) back(t *testing.T, of rail.UUID) authority.Change {
 	t.Helper()
-	if err := s.c.Exercised(t.Context(), s.scope, "restore"); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, s.Pool, `SELECT ops.note_exported(ops.matter_bucket($1), 1000000)`, s.key.Matter)
-	m := authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute}
-	ch, conditions, err := s.c.Rollback(t.Context(), of, m)
-	if err != nil || len(conditions) != 5 {
-		t.Fatalf("rollback: %v, %v", conditions, err)
-	}
-	if _, _, err := s.c.Shadow(t.Context(), ch.ID, authority.ShadowOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ch, err = s.c.Cross(t.Context(), ch.ID, nil)
-	if err != nil {
-		t.Fatal(err)
+	ch, err := s.c.Cross(t.Context(), s.planBack(t, of), nil)
+	if err != nil || ch.Outcome != "advanced" {
+		t.Fatalf("the way back: %+v, %v", ch, err)
 	}
 	return ch
 }
@@ -155,9 +141,7 @@ func TestAnyControllerGoesOn(t *testing.T) {
 		if err != nil || *again.ToEpoch != *ch.ToEpoch || !again.AdvancedAt.Equal(*ch.AdvancedAt) {
 			t.Fatalf("repeated: %+v, %v", again, err)
 		}
-		if s.back(t, id).Outcome != "advanced" {
-			t.Fatal("not back")
-		}
+		s.back(t, id)
 	}
 }
 
@@ -201,16 +185,8 @@ func TestTheWatchdogTakesBack(t *testing.T) {
 			s.mustWrite(t, s.key, `{"n": 1}`)
 			id := s.planned(t, func(m *authority.Move) { m.Deadline = 1500 * time.Millisecond })
 			s.until(t, id, phase)
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			go func() {
-				_ = authority.Watchdog{DB: s.Pool, Daemon: "test", Every: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}.Run(ctx)
-			}()
-			for s.fence(t).State != "open" {
-				if t.Context().Err() != nil {
-					t.Fatal("never taken back")
-				}
-			}
+			s.watchdog(t, "a daemon")
+			s.reopens(t)
 			s.wantFence(t, "open", "old", 1)
 			for what, step := range map[string]func(context.Context, rail.UUID) (authority.Change, error){
 				"close": s.c.Close, "drain": s.c.Drain, "seal": s.c.Seal, "advance": s.c.Advance,

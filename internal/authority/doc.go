@@ -23,8 +23,8 @@
 //
 //	Controller  verbs: RegisterWriter, Configure, Guard, Unguard, Plan, Shadow, Close, Drain, Seal,
 //	            Verify, Advance, Cross (Close to Advance), Abort, Rollback, Complete, Retire,
-//	            RetireWriter, Remove, Release, CloseRestored, OpenRestored
+//	            RetireWriter, Remove, Release, CloseRestored, OpenRestored, Exercised, WatchPath
 //	reads       Fences, FenceOf, FenceOfMatter, Changes, ChangeOf, Reports, Holds, Writers, Guards,
-//	            Doctor, Blockers, Conditions, Cohort
-//	work        Import, ImportIntent, Submit, Find, Watchdog, Watch, Canary, Export
+//	            Doctor, Blockers, Conditions, Cohort, Paths, Rights, Readings
+//	work        Import, ImportIntent, Submit, Find, Compare, Watchdog, WatchAll, Canary
 package authority

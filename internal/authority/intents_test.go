@@ -82,25 +82,24 @@ func TestAnIntentDuringAClosing(t *testing.T) {
 	refused, seen := s.intent("p"), int64(77)
 	refused.Expected = &seen
 	s.submit(t, refused, authority.Refused)
-	if err := s.c.Exercised(t.Context(), s.scope, "restore"); err != nil {
-		t.Fatal(err)
-	}
-	ch, _, err := s.c.Rollback(t.Context(), there.ID, authority.Move{Change: rail.NewUUID()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.c.Shadow(t.Context(), ch.ID, authority.ShadowOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	s.until(t, ch.ID, "closing")
+	back := s.planBack(t, there.ID)
+	s.until(t, back, "closing")
 	i := s.intent("during")
 	if a := s.submit(t, i, authority.Closing); a.RetryAfter == nil || *a.RetryAfter <= 0 {
 		t.Errorf("when to come back is not said: %+v", a)
 	}
-	if _, err := s.c.Abort(t.Context(), ch.ID); err != nil {
+	if _, err := s.c.Abort(t.Context(), back); err != nil {
 		t.Fatal(err)
 	}
 	s.submit(t, i, authority.Accepted)
+	if a := s.submit(t, refused, authority.Refused); !a.Replayed || a.Epoch != 2 {
+		t.Errorf("judged twice under one epoch: %+v", a)
+	}
+	s.back(t, there.ID)
+	s.cross(t)
+	if a := s.submit(t, refused, authority.Refused); a.Replayed || a.Epoch != 4 {
+		t.Errorf("not judged again under a later epoch: %+v", a)
+	}
 }
 
 // Any number of clients with one intent make one decision.

@@ -3,7 +3,6 @@ package authority_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	process "os/exec"
 	"strconv"
@@ -165,16 +164,8 @@ func TestAControllerKilledRightAfterClosing(t *testing.T) {
 	if ch, err := authority.ChangeOf(t.Context(), s.Pool, id); err != nil || ch.ClosedAt == nil {
 		t.Fatalf("it died before it closed: %+v, %v", ch, err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() {
-		_ = authority.Watchdog{DB: s.Pool, Daemon: "a daemon", Every: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}.Run(ctx)
-	}()
-	for s.fence(t).State != "open" {
-		if t.Context().Err() != nil {
-			t.Fatal("never taken back")
-		}
-	}
+	s.watchdog(t, "a daemon")
+	s.reopens(t)
 	s.mustWrite(t, s.key, `{"n": 2}`)
 	if s.process(t, id, -1, "") {
 		t.Fatal("killed")

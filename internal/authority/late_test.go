@@ -3,7 +3,6 @@ package authority_test
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,11 +82,7 @@ func TestNoRowComesLate(t *testing.T) {
 			t.Fatalf("%d rows when sealed, %d after the crossing", sealed, after)
 		}
 		s.back(t, id)
-		for accepted.Load() == before { // somebody is let in again
-			if ctx.Err() != nil {
-				t.Fatal("nobody writes after the way back")
-			}
-		}
+		eventually(t, "somebody is let in again after the way back", func() bool { return accepted.Load() > before })
 		if after := value[int64](t, s.Pool, count, s.key.Matter); after < sealed {
 			t.Fatal("rows went")
 		}
@@ -132,12 +127,10 @@ func TestManyWritersDoNotStarveAClosing(t *testing.T) {
 	for range 64 {
 		writers.Go(func() { s.scribble(ctx, t, "admitted", ways()["admitted"], &accepted) })
 	}
-	for accepted.Load() < 64 && t.Context().Err() == nil && !t.Failed() {
-		runtime.Gosched() // let them begin
-	}
+	defer writers.Wait()
+	defer stop()
+	eventually(t, "the writers have begun", func() bool { return accepted.Load() >= 64 })
 	ch, err := s.c.Cross(t.Context(), id, nil)
-	stop()
-	writers.Wait()
 	if err != nil || ch.Outcome != "advanced" {
 		t.Fatalf("%+v, %v", ch, err)
 	}

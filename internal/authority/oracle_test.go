@@ -338,4 +338,7 @@ func TestRowsOfAnEpochThroughAPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d crossings through a pooler, %d closings given back; writes: %s", o.moved, o.given, told(writing))
+	if o.moved == 0 {
+		t.Error("authority never moved")
+	}
 }

@@ -141,31 +141,26 @@ func (c Controller) unready(ctx context.Context, f Fence, m Move) ([]string, err
 	return append(why, missing...), err
 }
 
+const wideningSQL = `
+WITH begun AS MATERIALIZED (
+  SELECT DISTINCT cohort FROM ops.write_fence_changes WHERE outcome = 'advanced' AND direction = 'forward'
+)
+SELECT b.cohort, e.event FROM begun b CROSS JOIN LATERAL ops.cohort_events(b.cohort) e
+ WHERE NOT e.seen AND NOT EXISTS (SELECT 1 FROM begun x WHERE x.cohort = coalesce(nullif($1, ''), 'first'))
+ ORDER BY 1, 2`
+
 // widening lists what earlier cohorts have not been through, where this move begins
-// another one.
+// another one and does not go on with one of them.
 func (c Controller) widening(ctx context.Context, m Move) ([]string, error) {
-	cohorts, err := list[struct {
+	unseen, err := list[struct {
 		Cohort string `db:"cohort"`
-	}](ctx, c.DB, "Plan: cohorts", `SELECT DISTINCT cohort FROM ops.write_fence_changes WHERE outcome = 'advanced' AND direction = 'forward'`)
-	if err != nil {
-		return nil, err
-	}
+		Event  string `db:"event"`
+	}](ctx, c.DB, "Plan: cohorts", wideningSQL, m.Cohort)
 	var missing []string
-	for _, other := range cohorts {
-		if other.Cohort == m.Cohort || (m.Cohort == "" && other.Cohort == "first") {
-			return nil, nil // it goes on with one that has begun
-		}
-		events, err := Cohort(ctx, c.DB, other.Cohort)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			if !e.Seen {
-				missing = append(missing, fmt.Sprintf("cohort %s has not been through: %s", other.Cohort, e.Name))
-			}
-		}
+	for _, u := range unseen {
+		missing = append(missing, fmt.Sprintf("cohort %s has not been through: %s", u.Cohort, u.Event))
 	}
-	return missing, nil
+	return missing, err
 }
 
 // Event is a kind of event that a cohort must have been through.

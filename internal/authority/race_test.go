@@ -33,9 +33,10 @@ func (s *stage) interleaved(t *testing.T, first, second verb) (one, two ended) {
 		got <- ended{ch, err}
 	}()
 	waits := false
-	for !waits && len(got) == 0 && t.Context().Err() == nil {
+	eventually(t, "the second waits, or has ended", func() bool {
 		waits = value[bool](t, s.Pool, `SELECT cardinality(pg_blocking_pids($1)) > 0`, b.Conn().PgConn().PID())
-	}
+		return waits || len(got) > 0
+	})
 	if one.err != nil {
 		exec(t, a, `ROLLBACK`)
 	} else {
@@ -122,9 +123,10 @@ func TestTheWatchdogOpensWhatNobodyOwns(t *testing.T) {
 		id := s.planned(t, func(m *authority.Move) { m.Deadline = 1500 * time.Millisecond })
 		s.until(t, id, phase)
 		exec(t, s.Pool, `UPDATE ops.write_fence_changes SET phase = 'aborted', outcome = 'aborted' WHERE change_id = $1`, id)
-		for s.fence(t).State != "open" && t.Context().Err() == nil {
+		eventually(t, "the closing is opened", func() bool {
 			exec(t, s.Pool, `SELECT ops.abort_overdue('test')`)
-		}
+			return s.fence(t).State == "open"
+		})
 		s.wantFence(t, "open", "old", 1)
 		s.mustWrite(t, s.key, `{"n": 2}`)
 	}
@@ -137,11 +139,12 @@ func (s *stage) planBack(t *testing.T, of rail.UUID) rail.UUID {
 		t.Fatal(err)
 	}
 	exec(t, s.Pool, `SELECT ops.note_exported(ops.matter_bucket($1), 1000000)`, s.key.Matter)
-	ch, _, err := s.c.Rollback(t.Context(), of, authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute})
-	if err == nil {
-		ch, _, err = s.c.Shadow(t.Context(), ch.ID, authority.ShadowOptions{})
+	m := authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute}
+	ch, conditions, err := s.c.Rollback(t.Context(), of, m)
+	if err != nil || len(conditions) != 5 {
+		t.Fatalf("rollback: %v, %v", conditions, err)
 	}
-	if err != nil {
+	if _, _, err := s.c.Shadow(t.Context(), ch.ID, authority.ShadowOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return ch.ID

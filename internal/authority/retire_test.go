@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"briefrail/internal/authority"
-	"briefrail/internal/rail"
 )
 
 // everything crosses: all 64 buckets are the rail's, and their windows over.
@@ -32,25 +31,19 @@ func TestRetirement(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.mustWrite(t, s.key, `{"n": 1}`)
-	if _, err := s.c.RetireWriter(t.Context(), "old", nil); err == nil {
-		t.Fatal("a writer with authority is retired")
-	}
-	if _, err := s.c.Remove(t.Context()); err == nil {
-		t.Fatal("a fence is taken away before its writer is retired")
-	}
+	_, err := s.c.RetireWriter(t.Context(), "old", nil)
+	wantState(t, "the retirement of a writer with authority", err, "23514")
+	_, err = s.c.Remove(t.Context())
+	s.wantRefusal(t, err, "remove_has_guards")
 	s.everything(t)
 	left, err := s.c.RetireWriter(t.Context(), "old", s.Pool)
 	if err != nil || len(left) != 0 {
 		t.Fatalf("what is left: %+v, %v", left, err)
 	}
 	s.scope = scopeOf(s.key)
-	if err := s.write(t.Context(), s.old, s.key, `{"n": 2}`); err == nil {
-		t.Error("the retired role writes")
-	}
+	wantState(t, "a write of the retired role", s.write(t.Context(), s.old, s.key, `{"n": 2}`), "42501")
 	_, err = s.old.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
-	if err == nil {
-		t.Error("the retired role is admitted")
-	}
+	wantState(t, "the retired role's admission", err, "42501")
 	_, err = s.Pool.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
 	wantState(t, "admission of a retired writer", err, "RF410")
 
@@ -77,7 +70,7 @@ func (s *stage) remove(t *testing.T) {
 	if n, err := s.c.Remove(t.Context()); err != nil || n != 64 {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if won, err := s.build(t, rail.Key{Firm: s.key.Firm, Matter: s.key.Matter}); !won || err != nil {
+	if won, err := s.build(t, s.key); !won || err != nil {
 		t.Errorf("the rail without a fence: %v, %v", won, err)
 	}
 	if n := value[int64](t, s.Pool, `SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'write_fence%'`); n != 0 {
@@ -106,9 +99,8 @@ func TestARestoredLedgerStaysClosed(t *testing.T) {
 	if err != nil || d.Next != "railctl authority open-restored "+s.scope {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if _, err := s.c.OpenRestored(t.Context(), s.scope, "old", 1); err == nil {
-		t.Error("opened under the old epoch")
-	}
+	_, err = s.c.OpenRestored(t.Context(), s.scope, "old", 1)
+	s.wantRefusal(t, err, "restore_needs_a_later_epoch")
 	if ch, err := s.c.OpenRestored(t.Context(), s.scope, "old", 7); err != nil || *ch.ToEpoch != 7 {
 		t.Fatalf("%+v, %v", ch, err)
 	}

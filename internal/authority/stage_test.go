@@ -3,7 +3,9 @@ package authority_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -232,6 +234,40 @@ func value[T any](t *testing.T, db pg.DB, sql string, args ...any) (v T) {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// eventually fails the test unless something comes true. It is asked often.
+func eventually(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(2 * time.Minute); !yes(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// watchdog runs one, as a daemon does, until the test ends.
+func (s *stage) watchdog(t *testing.T, daemon string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- authority.Watchdog{DB: s.Pool, Daemon: daemon, Every: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the watchdog ended with %v", err)
+		}
+	})
+}
+
+// reopens waits until somebody has opened the scope again.
+func (s *stage) reopens(t *testing.T) {
+	t.Helper()
+	eventually(t, "the closing is taken back", func() bool { return s.fence(t).State == "open" })
 }
 
 // wantState fails unless err was refused with an SQLSTATE.

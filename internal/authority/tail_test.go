@@ -14,8 +14,8 @@ import (
 	"briefrail/internal/rail"
 )
 
-// What the commit refuses, whoever writes and however: by raw SQL, in one transaction.
-// The scope is sealed, unless from says otherwise.
+// What the commit refuses of a sealed scope, whoever writes and however: by raw SQL, in
+// one transaction.
 func TestTheCommitJudgesRawSQL(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Cluster(t, local.Options{Settings: map[string]string{"max_prepared_transactions": "4"}})
@@ -81,15 +81,13 @@ func TestTheCommitKnowsItsWriter(t *testing.T) {
 	// a transaction that was admitted under an epoch is not served under another
 	there := s.cross(t)
 	tx := begin(t, s)
-	s.admit(t, tx)
+	s.pretends(t, tx)
 	s.back(t, there.ID)
-	if err := tx.Commit(t.Context()); err == nil {
-		t.Error("a transaction that began before two crossings commits")
-	}
+	wantState(t, "the commit of a transaction of epoch 1 under epoch 3", tx.Commit(t.Context()), "RF409")
 }
 
-// admit writes as the old writer in a transaction of its own, where it may.
-func (s *stage) admit(t *testing.T, tx pgx.Tx) {
+// pretends writes as the old writer, as if it had been admitted under epoch 1.
+func (s *stage) pretends(t *testing.T, tx pgx.Tx) {
 	t.Helper()
 	if _, err := tx.Exec(t.Context(), `SELECT set_config('rail.admitted', $1 || '=1', true)`, s.scope); err != nil {
 		t.Fatal(err)
@@ -174,13 +172,11 @@ func TestASlowWriterIsNamedAndRefused(t *testing.T) {
 // waitsForLock waits until somebody waits for lock A or B of the scope.
 func (s *stage) waitsForLock(t *testing.T, lock string) {
 	t.Helper()
-	for value[int64](t, s.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-	    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-	    AND (classid::bigint << 32 | objid::bigint) = ops.fence_key($1, $2)`, lock, s.scope) == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("nobody waits")
-		}
-	}
+	eventually(t, "somebody waits for lock "+lock, func() bool {
+		return value[int64](t, s.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+		    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		    AND (classid::bigint << 32 | objid::bigint) = ops.fence_key($1, $2)`, lock, s.scope) > 0
+	})
 }
 
 // A commit that a prepared transaction holds open keeps the seal from happening: the
@@ -228,8 +224,8 @@ func TestAFrameIsJudgedAtItsCommit(t *testing.T) {
 	exec(t, s.Pool, `CREATE OR REPLACE FUNCTION ops.fence_check(bucket smallint, epoch bigint) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true'`)
 	exec(t, s.Pool, `CREATE OR REPLACE FUNCTION ops.buckets_elsewhere() RETURNS smallint[] LANGUAGE sql STABLE AS $$ SELECT '{}'::smallint[] $$`)
 	won, err := s.build(t, k)
-	if !won || err == nil {
-		t.Fatalf("won %v, %v", won, err)
+	if wantState(t, "the landing", err, "RF409"); !won {
+		t.Fatal("nothing was claimed")
 	}
 	if n := value[int64](t, s.Pool, `SELECT count(*) FROM ops.matter_frames`); n != 0 {
 		t.Errorf("%d frames of the rail while the old writer decides", n)

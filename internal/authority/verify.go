@@ -28,23 +28,11 @@ type Heads func(ctx context.Context, scope string, upTo int64) ([]Head, error)
 // is returned with its last report.
 func (c Controller) Verify(ctx context.Context, change rail.UUID, heads Heads) (Change, Report, error) {
 	ch, err := ChangeOf(ctx, c.DB, change)
-	if err != nil {
-		return Change{}, Report{}, err
+	if err == nil && ch.Outcome == "" {
+		ch, _, err = c.judged(ctx, ch, heads)
 	}
-	if ch.Outcome == "" && ch.FinalSequence != nil {
-		begun := time.Now()
-		found, err := c.findings(ctx, ch, heads)
-		if err != nil {
-			return ch, Report{}, err
-		}
-		if ch, err = c.report(ctx, ch, found, begun); err != nil {
-			return ch, Report{}, err
-		}
-	} else if ch.Outcome == "" { // too early: the database says what is missing
-		ch, err = c.step(ctx, "Verify", `ops.report_change($1, 0, ''::bytea, '[]', interval '0')`, change)
-		if err != nil {
-			return ch, Report{}, err
-		}
+	if err != nil {
+		return ch, Report{}, err
 	}
 	reports, err := Reports(ctx, c.DB, change)
 	if err != nil || len(reports) == 0 {
@@ -53,9 +41,24 @@ func (c Controller) Verify(ctx context.Context, change rail.UUID, heads Heads) (
 	return ch, reports[0], nil
 }
 
-func (c Controller) report(ctx context.Context, ch Change, found []Finding, begun time.Time) (Change, error) {
-	return c.step(ctx, "Verify", `ops.scope_digest($2) d CROSS JOIN LATERAL ops.report_change($1, d.matters, d.digest, $3, $4)`,
+// judged stores a report of a change as it was read, and returns what is in it: inside
+// the pause nobody asks for it again.
+func (c Controller) judged(ctx context.Context, ch Change, heads Heads) (Change, []Finding, error) {
+	if ch.FinalSequence == nil { // too early: the database says what is missing
+		early, err := c.step(ctx, "Verify", `ops.report_change($1, 0, ''::bytea, '[]', interval '0')`, ch.ID)
+		return early, nil, err
+	}
+	begun := time.Now()
+	found, err := c.findings(ctx, ch, heads)
+	if err != nil {
+		return ch, nil, err
+	}
+	now, err := c.step(ctx, "Verify", `ops.scope_digest($2) d CROSS JOIN LATERAL ops.report_change($1, d.matters, d.digest, $3, $4)`,
 		ch.ID, ch.Scope, asText(found), time.Since(begun))
+	if err != nil {
+		return ch, nil, err
+	}
+	return now, found, nil
 }
 
 func (c Controller) findings(ctx context.Context, ch Change, heads Heads) ([]Finding, error) {

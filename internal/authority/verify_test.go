@@ -2,6 +2,7 @@ package authority_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,7 +69,7 @@ func (s *stage) byHand(t *testing.T, sql string) {
 	exec(t, s.Pool, `ALTER TABLE public.legacy_briefs ENABLE ALWAYS TRIGGER write_fence; ALTER TABLE ops.write_intents ENABLE ALWAYS TRIGGER write_fence`)
 }
 
-// A report that did not pass, or of another closing, opens nothing.
+// A report that did not pass, or of another sealing, opens nothing.
 func TestNoAdvanceWithoutItsReport(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -94,6 +95,13 @@ func TestNoAdvanceWithoutItsReport(t *testing.T) {
 	}
 	_, err = s.c.Advance(t.Context(), id)
 	wantState(t, "advance with a later report that failed", err, "RF422")
+	if ch, report, err = s.c.Verify(t.Context(), id, nil); err != nil || !report.Passed {
+		t.Fatalf("%s, %+v, %v", ch.Phase, report, err)
+	}
+	s.byHand(t, `UPDATE ops.write_fence_reports SET sealed_at = sealed_at - interval '1 second'`)
+	_, err = s.c.Advance(t.Context(), id)
+	s.wantRefusal(t, err, "change_needs_its_report")
+	s.wantFence(t, "sealed", "old", 1)
 }
 
 // A relation that must move together, and is cut, keeps its scope where it is; so does a
@@ -116,33 +124,35 @@ func TestAPlanIsRefused(t *testing.T) {
 	exec(t, s.Pool, `GRANT INSERT, UPDATE ON public.legacy_links TO `+s.oldRole)
 	m := authority.Move{Change: rail.NewUUID(), Scope: s.scope, To: "rail", Budget: time.Minute}
 	_, err := s.c.Plan(t.Context(), m)
-	wantState(t, "a relation that is cut", err, "RF422")
+	s.wantRefusal(t, err, "change_plan_blocked")
 	m.Relations = map[string]string{"public.legacy_links.of_parent": authority.Projection}
-	m.Budget = time.Nanosecond * 1000
+	m.Budget = time.Microsecond
 	_, err = s.c.Plan(t.Context(), m)
-	wantState(t, "a pause over its budget", err, "RF422")
+	s.wantRefusal(t, err, "change_over_budget")
 	m.Budget = time.Minute
 	hold := value[int64](t, s.Pool, `SELECT ops.raise_hold(NULL, 'late_facts', '{}')`)
 	_, err = s.c.Plan(t.Context(), m)
-	if err == nil {
-		t.Error("a plan in spite of a hold")
-	}
+	wantState(t, "a plan in spite of a hold", err, "RF423")
 	if was, err := s.c.Release(t.Context(), hold, "routing"); !was || err != nil {
 		t.Fatalf("%v, %v", was, err)
 	}
 	if _, err := s.c.Plan(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	_, _, _ = s.c.Shadow(t.Context(), m.Change, authority.ShadowOptions{})
 	s.imports(t, s.scope)
+	if _, _, err := s.c.Shadow(t.Context(), m.Change, authority.ShadowOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if ch, err := s.c.Cross(t.Context(), m.Change, nil); err != nil || ch.Outcome != "advanced" {
 		t.Fatalf("%+v, %v", ch, err)
 	}
 	next := authority.Move{Change: rail.NewUUID(), Scope: scopeOf(other), To: "rail", Cohort: "second", Budget: time.Minute}
 	next.Relations = m.Relations
 	_, err = s.c.Plan(t.Context(), next)
-	wantState(t, "a second cohort", err, "RF422")
-	next.Cohort = "first"
+	if s.wantRefusal(t, err, "change_plan_blocked"); !strings.Contains(err.Error(), "cohort first has not been through: build") {
+		t.Errorf("a second cohort: %v", err)
+	}
+	next.Cohort = "" // the first one
 	if _, err := s.c.Plan(t.Context(), next); err != nil {
 		t.Errorf("the first cohort goes on: %v", err)
 	}

@@ -9,12 +9,6 @@ import (
 	"briefrail/internal/pg"
 )
 
-// Loops is told about each turn of a loop.
-type Loops interface {
-	Progress(loop string)
-	Failed(loop, class string)
-}
-
 // Watchdog takes closings back whose deadline has passed. One runs in every daemon, so
 // that a controller which dies right after closing costs its scope no more than the
 // deadline and a turn of this loop. Where there is no fence at all it looks ever so
@@ -23,7 +17,6 @@ type Watchdog struct {
 	DB     pg.DB
 	Daemon string // who is written down as having aborted
 	Every  time.Duration
-	Loops  Loops // may be nil
 	Log    *slog.Logger
 }
 
@@ -32,6 +25,18 @@ const rarely = 20
 
 // Run looks at once and then every turn, until ctx ends; it returns ctx's error.
 func (w Watchdog) Run(ctx context.Context) error {
+	return turns(ctx, func() time.Duration {
+		if !w.turn(ctx) {
+			return w.Every * rarely
+		}
+		return w.Every
+	})
+}
+
+// turns takes a turn at once and then one after about as long as the last one said,
+// jittered by a fifth so that a fleet does not step together, until ctx ends; it returns
+// ctx's error.
+func turns(ctx context.Context, turn func() time.Duration) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -40,10 +45,7 @@ func (w Watchdog) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		every := w.Every
-		if !w.turn(ctx) {
-			every *= rarely
-		}
+		every := turn()
 		timer.Reset(every - every/10 + rand.N(every/5+1))
 	}
 }
@@ -54,7 +56,6 @@ func (w Watchdog) turn(ctx context.Context) (fenced bool) {
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Log.ErrorContext(ctx, "closings not watched", slog.String("err", pg.Text(err, 300)), slog.String("sqlstate", pg.SQLState(err)))
-			w.tell(func(l Loops) { l.Failed("fence", pg.Class(err)) })
 		}
 		return true
 	}
@@ -62,7 +63,6 @@ func (w Watchdog) turn(ctx context.Context) (fenced bool) {
 		w.Log.WarnContext(ctx, "closing taken back", slog.String("scope", ch.Scope), slog.String("change_id", ch.ID.String()),
 			slog.Int64("authority_epoch", ch.FromEpoch), slog.Int("blockers", len(ch.Blockers)))
 	}
-	w.tell(func(l Loops) { l.Progress("fence") })
 	return fenced
 }
 
@@ -78,12 +78,6 @@ func (w Watchdog) look(ctx context.Context) (fenced bool, aborted []Change, err 
 		aborted, err = abortOverdue(ctx, w.DB, w.Daemon)
 	}
 	return fenced, aborted, err
-}
-
-func (w Watchdog) tell(what func(Loops)) {
-	if w.Loops != nil {
-		what(w.Loops)
-	}
 }
 
 func abortOverdue(ctx context.Context, db pg.DB, who string) ([]Change, error) {

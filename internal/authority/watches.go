@@ -3,6 +3,7 @@ package authority
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"briefrail/internal/pg"
@@ -59,15 +60,15 @@ func WatchAll(ctx context.Context, db pg.DB, l Limits, log *slog.Logger) (over [
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range readings {
-		if !l.exceeds(r) {
-			continue
-		}
-		if _, err := db.Exec(ctx, `SELECT ops.raise_hold($1, $2, $3)`, r.Scope, r.Watch, asText(r)); err != nil {
-			return over, wrap("WatchAll", err)
-		}
+	over = slices.DeleteFunc(readings, func(r Reading) bool { return !l.exceeds(r) })
+	if len(over) == 0 {
+		return nil, nil
+	}
+	if _, err := db.Exec(ctx, `SELECT ops.raise_hold(r->>'scope', r->>'watch', r) FROM jsonb_array_elements($1) AS r`, asText(over)); err != nil {
+		return nil, wrap("WatchAll", err)
+	}
+	for _, r := range over {
 		log.WarnContext(ctx, "widening is held", slog.String("scope", r.Scope), slog.String("watch", r.Watch), slog.Float64("value", r.Value))
-		over = append(over, r)
 	}
 	return over, nil
 }
