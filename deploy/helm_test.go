@@ -146,6 +146,8 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		"a DSN in values":   {append(whole, "--set", "config.database.url=postgres://u:p@h/d"), "url"},
 		"scaling to zero":   {append(whole, "--set", "keda.minReplicas=0"), "minReplicas"},
 		"a grace too long":  {append(whole, "--set", "worker.stopGraceSeconds=600"), "stopGraceSeconds"},
+		"two on one port":   {append(whole, "--set", "worker.api.port=9464"), "worker.api.port"},
+		"api in config":     {append(whole, "--set", "config.api.listen=:1"), "api"},
 		"memory in bytes":   {append(whole, "--set-string", "worker.resources.limits.memory=1e9"), "memory"},
 	} {
 		if _, err := render(t, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,9 +224,16 @@ func TestDaemonsOfTheChart(t *testing.T) {
 
 func checkDaemon(t *testing.T, where string, c podContainer, cfg *config.Config) {
 	t.Helper()
-	want := port(defaults(t, cfg.Component()).Admin.Listen)
-	if len(c.Ports) != 1 || c.Ports[0].Name != "admin" || strconv.Itoa(c.Ports[0].ContainerPort) != want || port(cfg.Admin.Listen) != want {
-		t.Errorf("%s: ports %v, listens on %s, the program's own is %s", where, c.Ports, cfg.Admin.Listen, want)
+	opened := map[string]string{}
+	for _, p := range c.Ports {
+		opened[p.Name] = strconv.Itoa(p.ContainerPort)
+	}
+	want := map[string]string{"admin": port(cfg.Admin.Listen)}
+	if cfg.API.Listen != "" {
+		want["api"] = port(cfg.API.Listen)
+	}
+	if own := port(defaults(t, cfg.Component()).Admin.Listen); !maps.Equal(opened, want) || want["admin"] != own {
+		t.Errorf("%s: ports %v, listens on %v, the program's own is %s", where, opened, want, own)
 	}
 	for path, p := range map[string]probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe, "/startupz": c.StartupProbe} {
 		if p.HTTPGet.Path != path || p.HTTPGet.Port != "admin" {
@@ -238,6 +246,36 @@ func checkDaemon(t *testing.T, where string, c podContainer, cfg *config.Config)
 	}
 	if cfg.Database.URLFile == "" || !slices.Equal(c.Args, []string{"run"}) {
 		t.Errorf("%s: args %v, connection string in a file: %v", where, c.Args, cfg.Database.URLFile != "")
+	}
+}
+
+// Whoever may reach the interface of intents finds it by a service, and nobody where it
+// is off.
+func TestInterfaceOfIntentsIsReached(t *testing.T) {
+	t.Parallel()
+	small, full := manifests(t, golden("small")), manifests(t, golden("full"))
+	if _, there := small["Service rail-api"]; there {
+		t.Error("a service for what is off")
+	}
+	var service struct {
+		Selector map[string]string
+		Ports    []struct {
+			Port       int
+			TargetPort string `yaml:"targetPort"`
+		}
+	}
+	full["Service rail-api"].spec(t, &service)
+	var policy struct {
+		Ingress []struct{ Ports []struct{ Port int } }
+	}
+	full["NetworkPolicy rail-railworker"].spec(t, &policy)
+	var w workload
+	full["Deployment rail-railworker"].spec(t, &w)
+	if len(service.Ports) != 1 || service.Ports[0].TargetPort != "api" || len(policy.Ingress) != 2 || policy.Ingress[1].Ports[0].Port != service.Ports[0].Port {
+		t.Errorf("service %+v, let in %+v", service, policy)
+	}
+	if diff := cmp.Diff("railworker", service.Selector["app.kubernetes.io/component"]); diff != "" || w.Template.Metadata.Labels["app.kubernetes.io/component"] != "railworker" {
+		t.Error(diff)
 	}
 }
 

@@ -88,7 +88,7 @@ func known(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	keys := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| `RAIL_").FindAllStringSubmatch(doc.String(), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| `(?:RAIL|OTEL)_").FindAllStringSubmatch(doc.String(), -1) {
 		keys[m[1]] = true
 	}
 	if len(keys) < 50 {

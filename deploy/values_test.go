@@ -158,7 +158,7 @@ func TestValuesFitTheirSchema(t *testing.T) {
 
 // ofTheChart are settings that the chart makes from values of its own, or that this
 // version of the programs refuses.
-var ofTheChart = regexp.MustCompile(`^(admin\..*|api\..*|console|worker\.name|worker\.stop_grace|relay\.timeout|database\.url|.*_file)$`)
+var ofTheChart = regexp.MustCompile(`^(admin\..*|api\..*|console|worker\.name|worker\.stop_grace|relay\.timeout|database\.url|tracing\.headers|.*_file)$`)
 
 // The chart takes every setting there is, so that a misspelt one is refused before a pod
 // fails over it.

@@ -327,7 +327,7 @@ func serverTable() []setting {
 		},
 		{
 			key: "console", kind: boolean(), initial: "off", used: worker(),
-			doc: "Serve the operator's pages. Not available in this version.",
+			doc: "The operator's pages are served by railctl console, under a role and a token of their own: on is refused here.",
 		},
 		{
 			key: "log.level", kind: choice("debug", "info", "warn", "error"), initial: "info", used: anyone(),

@@ -112,7 +112,7 @@ topologySpreadConstraints:
   {{- end }}
 {{- end -}}
 
-{{/* One daemon: root, program, port, of (its values), database, env, mounts, volumes, grace, replicas. */}}
+{{/* One daemon: root, program, port, of (its values), database, env, mounts, volumes, ports, grace, replicas. */}}
 {{- define "rail.daemon" -}}
 apiVersion: apps/v1
 kind: Deployment
@@ -180,12 +180,18 @@ spec:
               valueFrom: {secretKeyRef: {name: {{ . }}, key: username}}
             - {name: RAIL_ADMIN_PASSWORD_FILE, value: /etc/rail/admin/password}
             {{- end }}
+            {{- if .root.Values.tracing.headers.secret }}
+            - {name: RAIL_TRACING_HEADERS_FILE, value: /etc/rail/tracing/{{ .root.Values.tracing.headers.key }}}
+            {{- end }}
             {{- with .env }}
             {{- . | nindent 12 }}
             {{- end }}
             - {name: GOMEMLIMIT, value: {{ include "rail.memory" .of.resources }}}
           ports:
             - {name: admin, containerPort: {{ .port }}, protocol: TCP}
+            {{- with .ports }}
+            {{- . | nindent 12 }}
+            {{- end }}
           {{- include "rail.probes" . | nindent 10 }}
           resources:
             {{- toYaml .of.resources | nindent 12 }}
@@ -197,6 +203,9 @@ spec:
             {{- if .root.Values.metrics.basicAuthSecret }}
             - {name: admin, mountPath: /etc/rail/admin, readOnly: true}
             {{- end }}
+            {{- if .root.Values.tracing.headers.secret }}
+            - {name: tracing, mountPath: /etc/rail/tracing, readOnly: true}
+            {{- end }}
             {{- with .mounts }}
             {{- . | nindent 12 }}
             {{- end }}
@@ -207,6 +216,10 @@ spec:
         {{- with .root.Values.metrics.basicAuthSecret }}
         - name: admin
           secret: {secretName: {{ . }}, defaultMode: 0440, items: [{key: password, path: password}]}
+        {{- end }}
+        {{- with .root.Values.tracing.headers.secret }}
+        - name: tracing
+          secret: {secretName: {{ . }}, defaultMode: 0440}
         {{- end }}
         {{- with .volumes }}
         {{- . | nindent 8 }}
