@@ -156,7 +156,7 @@ BEGIN
   GRANT SELECT, UPDATE (holder, epoch, expires_at) ON ops.outbox_bucket_leases TO rail_relay;
   GRANT SELECT, INSERT, UPDATE (expires_at), DELETE ON ops.outbox_relays TO rail_relay;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ops.outbox_failures TO rail_relay;
-  GRANT EXECUTE ON FUNCTION ops.bucket_leases_refuse(text, text), ops.require_publishing(text) TO rail_relay;
+  GRANT EXECUTE ON FUNCTION ops.bucket_leases_refuse(text, text), ops.require_publishing(text), ops.buckets_urgent() TO rail_relay;
 
   -- rail_worker: decides facts, claims, lands. It deletes nothing but what passes
   -- through (a decided fact's mark, a frame on its way in); retention has functions.

@@ -29,6 +29,11 @@ CREATE FUNCTION ops.buckets_elsewhere() RETURNS smallint[]
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN '{}'::smallint[];
 
+-- The relay asks once a reading which buckets somebody waits for.
+CREATE FUNCTION ops.buckets_urgent() RETURNS smallint[]
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN '{}'::smallint[];
+
 CREATE FUNCTION ops.scope_writer_is_rail(bucket smallint) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN bucket <> ALL (ops.buckets_elsewhere());

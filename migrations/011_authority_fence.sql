@@ -311,6 +311,12 @@ BEGIN
                 WHERE f.bucket IS NOT NULL AND (f.state <> 'open' OR w.kind <> 'rail'));
 END $$;
 
+CREATE OR REPLACE FUNCTION ops.buckets_urgent() RETURNS smallint[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN ARRAY(SELECT f.bucket FROM ops.write_fences f WHERE f.bucket IS NOT NULL AND f.state <> 'open');
+END $$;
+
 CREATE OR REPLACE FUNCTION ops.authority_epoch(bucket smallint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

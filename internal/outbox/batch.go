@@ -41,13 +41,17 @@ type Look struct {
 // Facts that failed wait in the side table until they are due, and are read from
 // there: neither a parked fact nor one that waits is passed again and again, and
 // none holds up its neighbours. The lease is looked at as well, so that a relay that
-// slept does not even read.
+// slept does not even read. Buckets that somebody waits for come first: as many as fill
+// half a batch, and one always.
 const batchSQL = `
-WITH held AS MATERIALIZED (
-  SELECT h.bucket, h.epoch, h.after, h.place
+WITH owned AS (
+  SELECT h.*, h.bucket = ANY ((SELECT ops.buckets_urgent())::smallint[]) AS urgent
     FROM unnest($2::smallint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS h (bucket, epoch, after, place)
     JOIN ops.outbox_bucket_leases l ON l.bucket = h.bucket AND l.epoch = h.epoch AND l.holder = $1
-   ORDER BY h.place
+), held AS MATERIALIZED (
+  SELECT bucket, epoch, after
+    FROM (SELECT *, urgent AND row_number() OVER (PARTITION BY urgent ORDER BY place) <= greatest(1, $7::integer / (2 * $6::integer)) AS first FROM owned) o
+   ORDER BY first DESC, place
 ), due AS (
   SELECT h.bucket, h.epoch, f.event_id, f.attempts, f.sent_to, f.waits_for
     FROM held h CROSS JOIN unnest(ARRAY[''] || $8::text[]) AS s (sink) CROSS JOIN LATERAL (

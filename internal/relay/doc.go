@@ -16,6 +16,9 @@
 // be called. With three sinks, of which two are paused, a fact waits for the first of
 // them, and for the second after that.
 //
+// Buckets that are urgent, because authority over their matters is on its way, are read
+// first, and have half of each reading at most: the others keep theirs.
+//
 // The lease decides who may mark: a relay that slept past it sends nothing more and
 // what it marks is refused. Not promised: an order, and that a fact is sent once. A
 // crash between an answer and its mark sends it again, under the same event id.
