@@ -15,7 +15,9 @@ CREATE TABLE ops.outbox_relays (
   relay uuid PRIMARY KEY,
   name text NOT NULL CONSTRAINT relays_have_a_name CHECK (name <> '' AND length(name) <= 200),
   started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  expires_at timestamptz NOT NULL CONSTRAINT relays_expire CHECK (isfinite(expires_at))
+  expires_at timestamptz NOT NULL,
+  CONSTRAINT relays_times_have_a_year CHECK (
+    least(started_at, expires_at) >= '0001-02-01 00:00+00' AND greatest(started_at, expires_at) <= '9999-12-01 00:00+00')
 ) WITH (fillfactor = 50);
 
 -- A relay that is said to live for long has a share of the buckets that nobody serves.
@@ -29,9 +31,8 @@ CREATE TABLE ops.outbox_bucket_leases (
   bucket smallint PRIMARY KEY CONSTRAINT bucket_leases_bucket CHECK (bucket BETWEEN 0 AND 63),
   holder uuid,
   epoch bigint NOT NULL DEFAULT 0 CONSTRAINT bucket_leases_epoch_not_negative CHECK (epoch >= 0),
-  expires_at timestamptz,
-  CONSTRAINT bucket_leases_are_whole CHECK (
-    (holder IS NULL) = (expires_at IS NULL) AND (expires_at IS NULL OR isfinite(expires_at)))
+  expires_at timestamptz CONSTRAINT bucket_leases_have_a_year CHECK (expires_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00'),
+  CONSTRAINT bucket_leases_are_whole CHECK ((holder IS NULL) = (expires_at IS NULL))
 ) WITH (fillfactor = 20);
 INSERT INTO ops.outbox_bucket_leases (bucket) SELECT generate_series(0, 63);
 

@@ -15,6 +15,8 @@ CREATE TABLE ops.writers (
   status text NOT NULL DEFAULT 'active' CONSTRAINT writers_status CHECK (status IN ('active', 'retired')),
   registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   retired_at timestamptz,
+  CONSTRAINT writers_times_have_a_year CHECK (
+    least(registered_at, retired_at) >= '0001-02-01 00:00+00' AND greatest(registered_at, retired_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT writers_retired_says_when CHECK ((status = 'retired') = (retired_at IS NOT NULL)),
   CONSTRAINT writers_rail_stays CHECK (kind = 'external' OR status = 'active')
 );
@@ -40,6 +42,9 @@ CREATE TABLE ops.write_fences (
   change_id uuid,
   closing_deadline timestamptz,
   changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- what a restore closed has no deadline: infinity
+  CONSTRAINT fences_times_have_a_year CHECK (
+    least(changed_at, closing_deadline) >= '0001-02-01 00:00+00' AND greatest(changed_at, nullif(closing_deadline, 'infinity')) <= '9999-12-01 00:00+00'),
   CONSTRAINT fences_closed_by_a_change CHECK (
     (state = 'open') = (closing_deadline IS NULL) AND (state = 'open' OR change_id IS NOT NULL)),
   CONSTRAINT fences_sealed_at_a_sequence CHECK (state <> 'sealed' OR final_sequence IS NOT NULL)
@@ -89,7 +94,11 @@ CREATE TABLE ops.write_fence_changes (
   CONSTRAINT changes_go_somewhere CHECK (direction = 'restore' OR from_writer <> to_writer),
   CONSTRAINT changes_times_are_sane CHECK (
     grace BETWEEN interval '1 millisecond' AND interval '1 minute' AND deadline BETWEEN grace AND interval '1 hour'
-    AND rollback_window BETWEEN interval '0' AND interval '366 days'),
+    AND rollback_window BETWEEN interval '0' AND interval '366 days' AND pause_budget BETWEEN interval '0' AND interval '1 hour'
+    AND predicted_pause BETWEEN interval '0' AND interval '366 days'),
+  CONSTRAINT changes_times_have_a_year CHECK (
+    least(planned_at, shadowed_at, closed_at, drained_at, sealed_at, verified_at, advanced_at, aborted_at, window_ends_at, completed_at, retired_at) >= '0001-02-01 00:00+00'
+    AND greatest(planned_at, shadowed_at, closed_at, drained_at, sealed_at, verified_at, advanced_at, aborted_at, window_ends_at, completed_at, retired_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT changes_end_once CHECK (
     (outcome IS NULL) = (phase IN ('planned', 'shadowed', 'closing', 'drained', 'sealed', 'verified'))
     AND (outcome IS NOT DISTINCT FROM 'aborted') = (phase = 'aborted')
@@ -111,6 +120,8 @@ CREATE TABLE ops.write_fence_reports (
   digest bytea NOT NULL CONSTRAINT reports_digest_is_sha256 CHECK (octet_length(digest) = 32),
   findings jsonb NOT NULL CONSTRAINT reports_findings CHECK (jsonb_typeof(findings) = 'array'),
   took interval NOT NULL,
+  CONSTRAINT reports_times_have_a_year CHECK (
+    least(made_at, sealed_at) >= '0001-02-01 00:00+00' AND greatest(made_at, sealed_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT reports_pass_without_findings CHECK (passed = (findings = '[]'))
 );
 CREATE INDEX reports_of_change ON ops.write_fence_reports (change_id, report_id);
@@ -132,6 +143,8 @@ CREATE TABLE ops.write_intents (
   imported_from text,
   received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   decided_at timestamptz,
+  CONSTRAINT intents_times_have_a_year CHECK (
+    least(received_at, decided_at) >= '0001-02-01 00:00+00' AND greatest(received_at, decided_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT intents_decided_unless_unknown CHECK (
     (outcome = 'unknown') = (decided_at IS NULL) AND (outcome = 'unknown') = (result IS NULL) AND (result IS NULL) = (result_digest IS NULL))
 );
@@ -154,6 +167,8 @@ CREATE TABLE ops.shadow_frames (
   details text CONSTRAINT shadow_details_are_short CHECK (length(details) <= 2000),
   compared_at timestamptz,
   PRIMARY KEY (firm_id, matter_id, source_sequence),
+  CONSTRAINT shadow_times_have_a_year CHECK (
+    least(built_at, compared_at) >= '0001-02-01 00:00+00' AND greatest(built_at, compared_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT shadow_compared_by_a_rule CHECK (
     (difference IS NULL) = (compared_at IS NULL) AND (rule IS NOT NULL) = (difference IS NOT NULL AND difference NOT IN ('none', 'unknown')))
 );
@@ -171,6 +186,8 @@ CREATE TABLE ops.compatibility_log (
   digest bytea NOT NULL,
   committed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   exported_at timestamptz,
+  CONSTRAINT compatibility_times_have_a_year CHECK (
+    least(committed_at, exported_at) >= '0001-02-01 00:00+00' AND greatest(committed_at, exported_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT compatibility_one_a_frame UNIQUE (firm_id, matter_id, generation)
 );
 CREATE INDEX compatibility_to_export ON ops.compatibility_log (bucket, seq) WHERE exported_at IS NULL;
@@ -184,7 +201,7 @@ CREATE TABLE ops.fence_evidence (
   epoch bigint,
   sequence bigint,
   details jsonb NOT NULL DEFAULT '{}',
-  seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  seen_at timestamptz NOT NULL DEFAULT clock_timestamp() CONSTRAINT evidence_has_a_year CHECK (seen_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00')
 );
 CREATE INDEX evidence_of_scope ON ops.fence_evidence (scope, seen_at);
 
@@ -199,6 +216,8 @@ CREATE TABLE ops.write_fence_holds (
   released_by text,
   class text CONSTRAINT holds_class CHECK (class IN ('availability', 'data_integrity', 'routing', 'compatibility', 'external_consequence')),
   reason text CONSTRAINT holds_reason CHECK (btrim(reason) <> ''),
+  CONSTRAINT holds_times_have_a_year CHECK (
+    least(raised_at, released_at) >= '0001-02-01 00:00+00' AND greatest(raised_at, released_at) <= '9999-12-01 00:00+00'),
   CONSTRAINT holds_released_for_a_reason CHECK (
     (released_at IS NULL) = (released_by IS NULL) AND (released_at IS NULL) = (class IS NULL) AND (released_at IS NULL) = (reason IS NULL))
 );
@@ -213,7 +232,7 @@ CREATE TABLE ops.write_fence_guards (
   writer text NOT NULL REFERENCES ops.writers,
   sequence_column name,
   epoch_column name,
-  guarded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  guarded_at timestamptz NOT NULL DEFAULT clock_timestamp() CONSTRAINT guards_have_a_year CHECK (guarded_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00'),
   CONSTRAINT guards_know_the_scope CHECK ((key_column IS NULL) <> (scope IS NULL))
 );
 
@@ -222,7 +241,7 @@ CREATE TABLE ops.writer_paths (
   writer text NOT NULL REFERENCES ops.writers,
   kind text NOT NULL CONSTRAINT paths_kind CHECK (kind IN ('role', 'route', 'script', 'job')),
   path text NOT NULL CONSTRAINT paths_path CHECK (path <> '' AND length(path) <= 500),
-  tried_at timestamptz,
+  tried_at timestamptz CONSTRAINT paths_have_a_year CHECK (tried_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00'),
   refused boolean,
   answer text CONSTRAINT paths_answer_is_short CHECK (length(answer) <= 500),
   PRIMARY KEY (writer, kind, path),
