@@ -119,12 +119,10 @@ func (a *app) stepVerb(verb, short string, far bool, do func(authority.Controlle
 	return cmd
 }
 
-func (a *app) authorityVerify() *cobra.Command {
+// withOldSide makes a verb that goes on with one change, and may ask the other writer.
+func (a *app) withOldSide(cmd *cobra.Command, body func(ctx context.Context, s *session, c *change, act jobs.Actor, id rail.UUID, old *oldSide) error) *cobra.Command {
 	var url string
-	cmd := &cobra.Command{
-		Use: "verify CHANGE", Short: "Look at the whole sealed scope, and store what was found", Args: cobra.ExactArgs(1),
-		Long: "Look at the whole sealed scope, and store what was found; any finding keeps the change from advancing.\n\n" + oldSideHelp,
-	}
+	cmd.Args, cmd.Long = cobra.ExactArgs(1), cmd.Long+"\n\n"+oldSideHelp
 	cmd.Flags().StringVar(&url, "old-side", "", "`URL` of the other writer's account")
 	c := a.changeFlags(cmd)
 	cmd.RunE = a.changing(c, func(ctx context.Context, s *session, act jobs.Actor, args []string) error {
@@ -136,8 +134,18 @@ func (a *app) authorityVerify() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		return body(ctx, s, c, act, id, old)
+	})
+	return cmd
+}
+
+const verifyHelp = "Look at the whole sealed scope, and store what was found; any finding keeps the change from advancing."
+
+func (a *app) authorityVerify() *cobra.Command {
+	cmd := &cobra.Command{Use: "verify CHANGE", Short: "Look at the whole sealed scope, and store what was found", Long: verifyHelp}
+	return a.withOldSide(cmd, func(ctx context.Context, s *session, c *change, act jobs.Actor, id rail.UUID, old *oldSide) error {
 		out := told{}
-		err = s.govern(ctx, c, act, func(ctl authority.Controller) error {
+		err := s.govern(ctx, c, act, func(ctl authority.Controller) error {
 			ch, report, err := ctl.Verify(ctx, id, old.heads())
 			out = told{Change: ch, Reports: []authority.Report{report}}
 			return err
@@ -151,7 +159,6 @@ func (a *app) authorityVerify() *cobra.Command {
 		}
 		return err
 	})
-	return cmd
 }
 
 const crossHelp = `Take a change from wherever it is to its end: close, drain, seal, verify, advance. It
@@ -162,19 +169,8 @@ with findings gives it back at once. Exit code 4 when it ends aborted.
 With --dry-run the closing is tried and taken back, and no further step.`
 
 func (a *app) authorityCross() *cobra.Command {
-	var url string
-	cmd := &cobra.Command{Use: "cross CHANGE", Short: "Take a change from wherever it is to its end", Long: crossHelp + "\n\n" + oldSideHelp, Args: cobra.ExactArgs(1)}
-	cmd.Flags().StringVar(&url, "old-side", "", "`URL` of the other writer's account")
-	c := a.changeFlags(cmd)
-	cmd.RunE = a.changing(c, func(ctx context.Context, s *session, act jobs.Actor, args []string) error {
-		id, err := changeID(args[0])
-		if err != nil {
-			return err
-		}
-		old, err := checkOldSide(url)
-		if err != nil {
-			return err
-		}
+	cmd := &cobra.Command{Use: "cross CHANGE", Short: "Take a change from wherever it is to its end", Long: crossHelp}
+	return a.withOldSide(cmd, func(ctx context.Context, s *session, c *change, act jobs.Actor, id rail.UUID, old *oldSide) error {
 		if c.dryRun {
 			return s.step(ctx, c, act, "authority.cross", func(ctl authority.Controller) (authority.Change, error) { return ctl.Close(ctx, id) })
 		}
@@ -183,7 +179,6 @@ func (a *app) authorityCross() *cobra.Command {
 		}
 		return s.cross(ctx, act, id, old)
 	})
-	return cmd
 }
 
 func (s *session) cross(ctx context.Context, act jobs.Actor, id rail.UUID, old *oldSide) error {

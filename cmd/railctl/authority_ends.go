@@ -22,17 +22,13 @@ func (a *app) holdsVerb() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		names := make([]string, len(holds))
-		for i, h := range holds {
-			names[i] = strconv.FormatInt(h.ID, 10)
-		}
-		return s.show(view{kind: "authority.holds", data: list(holds), names: names, table: func(p *page) {
+		return s.show(listView("authority.holds", holds, func(h authority.Hold) string { return strconv.FormatInt(h.ID, 10) }, func(p *page) {
 			if len(holds) == 0 {
 				p.line("nothing stops widening")
 				return
 			}
 			holdsTable(p, holds)
-		}})
+		}))
 	})
 	return cmd
 }
@@ -138,16 +134,12 @@ func (a *app) pathsVerbs() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			names := make([]string, len(paths))
-			for i, x := range paths {
-				names[i] = x.Path
-			}
-			return s.show(view{kind: "authority.paths.list", data: list(paths), names: names, table: func(p *page) {
+			return s.show(listView("authority.paths.list", paths, func(x authority.Path) string { return x.Path }, func(p *page) {
 				p.row("WRITER", "KIND", "PATH", "TRIED", "REFUSED", "ANSWER")
 				for _, x := range paths {
 					p.row(x.Writer, x.Kind, x.Path, x.TriedAt, refusedText(x.Refused), text(x.Answer))
 				}
-			}})
+			}))
 		}),
 	}
 	return group("paths", "Look at the ways by which writers wrote, and have them tried", show, a.pathsWatch())
@@ -183,44 +175,37 @@ func (a *app) pathsWatch() *cobra.Command {
 	return cmd
 }
 
-func (a *app) removeVerb() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "remove", Short: "Take the fence away, once every bucket is the rail's and every other writer retired", Args: cobra.NoArgs,
-		Long: "Take the fence away, once every bucket is the rail's and every other writer retired, so that nobody pays for it\nany more. Guarded tables are freed first, by their owner. The history stays.",
-	}
+// overAll makes a verb that goes over every scope at once. noun is what it counts; ask
+// and did say what it would do and has done, did with a %s for how many.
+func (a *app) overAll(cmd *cobra.Command, noun, ask, did string, do func(authority.Controller, context.Context) (int, error)) *cobra.Command {
+	cmd.Args = cobra.NoArgs
 	c := a.changeFlags(cmd)
 	cmd.RunE = a.changing(c, func(ctx context.Context, s *session, act jobs.Actor, _ []string) error {
-		if err := s.confirm(c, true, "take every fence away"); err != nil {
+		if err := s.confirm(c, true, "%s", ask); err != nil {
 			return err
 		}
 		n := 0
 		err := s.govern(ctx, c, act, func(ctl authority.Controller) (err error) {
-			n, err = ctl.Remove(ctx)
+			n, err = do(ctl, ctx)
 			return err
 		})
-		return s.done(err, c, "authority.remove", "all", map[string]int{"fences": n}, "take %s away", count(n, "fence"))
+		return s.done(err, c, "authority."+cmd.Name(), "all", map[string]int{noun + "s": n}, did, count(n, noun))
 	})
 	return cmd
 }
 
+func (a *app) removeVerb() *cobra.Command {
+	return a.overAll(&cobra.Command{
+		Use: "remove", Short: "Take the fence away, once every bucket is the rail's and every other writer retired",
+		Long: "Take the fence away, once every bucket is the rail's and every other writer retired, so that nobody pays for it\nany more. Guarded tables are freed first, by their owner. The history stays.",
+	}, "fence", "take every fence away", "take %s away", authority.Controller.Remove)
+}
+
 func (a *app) closeRestoredVerb() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "close-restored", Short: "Close every scope of a ledger that came out of a backup", Args: cobra.NoArgs,
+	return a.overAll(&cobra.Command{
+		Use: "close-restored", Short: "Close every scope of a ledger that came out of a backup",
 		Long: "Close every scope of a ledger that came out of a backup: it may be older than what was decided after it. Each stays\nclosed, without a deadline, until \"open-restored\" opens it under an epoch above every one that was handed out.",
-	}
-	c := a.changeFlags(cmd)
-	cmd.RunE = a.changing(c, func(ctx context.Context, s *session, act jobs.Actor, _ []string) error {
-		if err := s.confirm(c, true, "close every scope until each is opened again"); err != nil {
-			return err
-		}
-		n := 0
-		err := s.govern(ctx, c, act, func(ctl authority.Controller) (err error) {
-			n, err = ctl.CloseRestored(ctx)
-			return err
-		})
-		return s.done(err, c, "authority.close-restored", "all", map[string]int{"scopes": n}, "close %s", count(n, "scope"))
-	})
-	return cmd
+	}, "scope", "close every scope until each is opened again", "close %s", authority.Controller.CloseRestored)
 }
 
 func (a *app) openRestoredVerb() *cobra.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -161,11 +162,7 @@ func (a *app) authorityBlockers() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			names := make([]string, len(sums))
-			for i, b := range sums {
-				names[i] = b.Who
-			}
-			return s.show(view{kind: "authority.blockers", data: list(sums), names: names, table: func(p *page) {
+			return s.show(listView("authority.blockers", sums, func(b authority.BlockerSum) string { return b.Who }, func(p *page) {
 				if len(sums) == 0 {
 					p.line("nothing was ever in the way")
 					return
@@ -174,7 +171,7 @@ func (a *app) authorityBlockers() *cobra.Command {
 				for _, b := range sums {
 					p.row(b.Kind, b.Who, b.Closings, b.Aborted)
 				}
-			}})
+			}))
 		}),
 	}
 }
@@ -197,11 +194,7 @@ func (a *app) authorityChanges() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		names := make([]string, len(changes))
-		for i, ch := range changes {
-			names[i] = ch.ID.String()
-		}
-		return s.show(view{kind: "authority.changes", data: list(changes), names: names, table: func(p *page) { changesTable(p, changes) }})
+		return s.show(listView("authority.changes", changes, func(ch authority.Change) string { return ch.ID.String() }, func(p *page) { changesTable(p, changes) }))
 	})
 	return cmd
 }
@@ -335,12 +328,6 @@ func blockersTable(p *page, blockers []authority.Blocker) {
 	p.section("In the way")
 	p.row("KIND", "LOCK", "WHO", "PID", "STATE", "SINCE")
 	for _, b := range blockers {
-		who := b.Application
-		for _, other := range []string{b.GID, b.Run, b.Role} {
-			if who == "" {
-				who = other
-			}
-		}
-		p.row(b.Kind, b.Lock, who, b.PID, b.State, b.Since)
+		p.row(b.Kind, b.Lock, cmp.Or(b.GID, b.Application, b.Run, b.Role), b.PID, b.State, b.Since)
 	}
 }

@@ -40,7 +40,7 @@ func newAdopted(t *testing.T) *adopted {
 	return a
 }
 
-func (a *adopted) scope() string { return bucketScope(rail.Bucket(a.key.Matter)) }
+func (a *adopted) scope() string { return scopeOf(a.key) }
 
 // write has the old writer decide, and its decision imported where that is wanted.
 func (a *adopted) write(revision int64, imported bool) {

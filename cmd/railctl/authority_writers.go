@@ -23,16 +23,12 @@ func (a *app) writersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			names := make([]string, len(writers))
-			for i, w := range writers {
-				names[i] = w.Name
-			}
-			return s.show(view{kind: "authority.writers.list", data: list(writers), names: names, table: func(p *page) {
+			return s.show(listView("authority.writers.list", writers, func(w authority.Writer) string { return w.Name }, func(p *page) {
 				p.row("WRITER", "KIND", "STATUS", "ROLES", "IMPORTER", "ENDPOINT")
 				for _, w := range writers {
 					p.row(w.Name, w.Kind, w.Status, strings.Join(w.Roles, ", "), text(w.Importer), text(w.Endpoint))
 				}
-			}})
+			}))
 		}),
 	}
 }

@@ -69,14 +69,10 @@ func (a *app) configShow(of string) error {
 		return err
 	}
 	shown := cfg.Shown()
-	names := make([]string, len(shown))
-	for i, x := range shown {
-		names[i] = x.Setting
-	}
-	return a.show(view{kind: "config.show", data: list(shown), names: names, table: func(p *page) {
+	return a.show(listView("config.show", shown, func(x config.Shown) string { return x.Setting }, func(p *page) {
 		p.row("SETTING", "VALUE", "ORIGIN")
 		for _, x := range shown {
 			p.row(x.Setting, p.brief(x.Value), x.Origin)
 		}
-	}})
+	}))
 }

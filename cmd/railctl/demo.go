@@ -97,14 +97,19 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	if err := checkEndpoint(o); err != nil {
 		return err
 	}
-	// A terminal that is closed and a pipe that breaks end it as Ctrl-C does: in order.
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
-	defer stop()
 	d := &demo{
 		app: a, opts: o, screen: a.newScreen(o.plain), key: rail.Key{Firm: rail.NewUUID(), Matter: rail.NewUUID()},
 		pages: map[rail.UUID][]string{}, names: map[rail.UUID]string{},
 	}
-	err := d.perform(ctx)
+	return d.play(ctx, d.perform)
+}
+
+// play has a performance end in order, whatever ends it. A terminal that is closed and a
+// pipe that breaks do so as Ctrl-C does.
+func (d *demo) play(ctx context.Context, perform func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
+	defer stop()
+	err := perform(ctx)
 	if d.stage == nil {
 		d.screen.clear() // what was going on when it failed
 	}

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +31,6 @@ only when everything held. It needs no configuration and touches no other databa
 // adopting is one performance. It shares the stage and the screen of the other demo.
 type adopting struct {
 	*demo
-	base   *stage
 	legacy *process
 	bridge *process
 	people *crowd
@@ -61,15 +58,8 @@ func (a *app) adoptCommand() *cobra.Command {
 }
 
 func (a *app) demoAdopt(ctx context.Context, plain bool) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
-	defer stop()
 	d := &adopting{demo: &demo{app: a, opts: demoOptions{plain: plain, source: demoLedger}, screen: a.newScreen(plain)}, rest: map[string]bool{}}
-	err := d.perform(ctx)
-	if ctx.Err() != nil && !d.told && d.left == nil {
-		d.screen.settle()
-		return errors.New("interrupted; everything that was started has been ended")
-	}
-	return err
+	return d.play(ctx, d.perform)
 }
 
 func (d *adopting) perform(ctx context.Context) (err error) {
@@ -79,21 +69,20 @@ func (d *adopting) perform(ctx context.Context) (err error) {
 		return err
 	}
 	d.screen.title("A firm adopts the rail, on a PostgreSQL of its own")
-	d.base = &stage{programs: programs}
-	d.stage = d.base
+	d.stage = &stage{programs: programs}
 	defer func() {
 		d.people.stop()
-		d.left = d.base.strike()
+		d.left = d.stage.strike()
 		err = errors.Join(err, d.left)
 	}()
 	if err := d.raise(ctx); err != nil {
 		d.screen.clear()
-		return d.base.withLogs(ctx, err)
+		return d.stage.withLogs(ctx, err)
 	}
 	for _, scene := range []func(context.Context) error{d.asItIs, d.sixCross, d.oneGoesBack, d.retirement, d.total} {
 		if err := scene(ctx); err != nil {
 			d.screen.breakOff()
-			return d.base.withLogs(ctx, errors.Join(err, d.people.failed()))
+			return d.stage.withLogs(ctx, errors.Join(err, d.people.failed()))
 		}
 		if err := d.screen.pause(ctx, demoPause); err != nil {
 			return err
@@ -140,8 +129,8 @@ func (d *adopting) move(ctx context.Context, scope string) (crossed, error) {
 	if err != nil {
 		return crossed{}, err
 	}
-	_, err = d.ctl(ctx, "authority", "shadow", change.String(), "--builder", "http://"+d.base.builder.listen+"/v1/build",
-		"--rules", d.base.dir+"/rules.yaml", "--sources", "built_from", adoptReason)
+	_, err = d.ctl(ctx, "authority", "shadow", change.String(), "--builder", "http://"+d.stage.builder.listen+"/v1/build",
+		"--rules", d.stage.dir+"/rules.yaml", "--sources", "built_from", adoptReason)
 	if err != nil {
 		return crossed{}, err
 	}
@@ -154,12 +143,15 @@ func (d *adopting) cross(ctx context.Context, change rail.UUID) (c crossed, err 
 		shown, _ := d.ctl(context.WithoutCancel(ctx), "authority", "show", change.String())
 		return c, fmt.Errorf("%w\n%s", err, shown)
 	}
-	if c.change, err = authority.ChangeOf(ctx, d.base.pool, change); err != nil {
+	if c.change, err = authority.ChangeOf(ctx, d.stage.pool, change); err != nil {
 		return c, err
 	}
-	reports, err := authority.Reports(ctx, d.base.pool, change)
-	if err != nil || len(reports) == 0 {
-		return c, fmt.Errorf("change %s has no report: %w", change, err)
+	reports, err := authority.Reports(ctx, d.stage.pool, change)
+	if err == nil && len(reports) == 0 {
+		err = fmt.Errorf("change %s has no report", change)
+	}
+	if err != nil {
+		return c, err
 	}
 	c.report, c.matters = reports[0], d.people.mattersOf(c.change.Scope)
 	c.during = d.people.acceptedElsewhere(c.change)
@@ -187,26 +179,7 @@ func classes(shadow json.RawMessage) string {
 
 // until waits for something that the rows will say, as long as the programs run.
 func (d *adopting) until(ctx context.Context, what string, enough func(context.Context) (bool, error)) error {
-	patience, cancel := context.WithTimeout(ctx, demoPatience)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	d.screen.status("%s", what)
-	for {
-		ok, err := enough(patience)
-		if patience.Err() != nil {
-			return fmt.Errorf("waited %s for: %s", span(demoPatience), what)
-		}
-		if err == nil {
-			err = d.base.died()
-		}
-		if err != nil || ok {
-			d.screen.clear()
-			return err
-		}
-		select {
-		case <-patience.Done():
-		case <-tick.C:
-		}
-	}
+	defer d.screen.clear()
+	return d.poll(ctx, what, enough)
 }

@@ -85,10 +85,13 @@ func spreadMatters(firm rail.UUID) (keys []rail.Key) {
 	return keys
 }
 
+// scopeOf is the scope that a matter is in.
+func scopeOf(k rail.Key) string { return bucketScope(rail.Bucket(k.Matter)) }
+
 // scopes are those that have matters, in order.
 func (c *crowd) scopes() (all []string) {
 	for _, k := range c.keys {
-		all = append(all, bucketScope(rail.Bucket(k.Matter)))
+		all = append(all, scopeOf(k))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -96,7 +99,7 @@ func (c *crowd) scopes() (all []string) {
 
 func (c *crowd) mattersOf(scope string) (n int) {
 	for _, k := range c.keys {
-		if bucketScope(rail.Bucket(k.Matter)) == scope {
+		if scopeOf(k) == scope {
 			n++
 		}
 	}
@@ -183,7 +186,7 @@ func (c *crowd) person(ctx context.Context) error {
 func (c *crowd) ask(ctx context.Context, k rail.Key, epochs map[string]int64) error {
 	ctx, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
-	scope := bucketScope(rail.Bucket(k.Matter))
+	scope := scopeOf(k)
 	a := asking{id: rail.NewUUID()}
 	intent := authority.Intent{ID: a.id, Key: k, Kind: authority.Regenerate, Digest: sha256.Sum256(a.id[:])}
 	var since time.Time

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +72,7 @@ func (d *adopting) makeKnown(ctx context.Context) error {
 // imported counts the matters whose current frame at the rail was brought there.
 func (d *adopting) imported(ctx context.Context) (n int, err error) {
 	for _, k := range d.people.keys {
-		list, err := audit.Frames(ctx, d.base.pool, k)
+		list, err := audit.Frames(ctx, d.stage.pool, k)
 		if err != nil {
 			return 0, err
 		}
@@ -83,7 +85,7 @@ func (d *adopting) imported(ctx context.Context) (n int, err error) {
 
 func (d *adopting) checkAsItIs(ctx context.Context) error {
 	s := d.screen
-	runs, err := audit.Runs(ctx, d.base.pool, audit.RunFilter{Limit: historyLimit})
+	runs, err := audit.Runs(ctx, d.stage.pool, audit.RunFilter{Limit: historyLimit})
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func (d *adopting) checkAsItIs(ctx context.Context) error {
 	}
 	s.line("")
 	s.check(built == 0, "the rail's worker has built nothing: %s came over from the old one", count(brought, "Brief"))
-	st, err := audit.ReadStatus(ctx, d.base.pool)
+	st, err := audit.ReadStatus(ctx, d.stage.pool)
 	if err != nil {
 		return err
 	}
@@ -114,18 +116,9 @@ func (d *adopting) sixCross(ctx context.Context) error {
 	s.line("")
 	s.act("railctl authority plan SCOPE; shadow CHANGE; cross CHANGE")
 	s.line("")
-	d.crossedHead()
-	for _, scope := range d.people.scopes()[:adoptBuckets] {
-		c, err := d.move(ctx, scope)
-		if err != nil {
-			return err
-		}
-		d.tellCrossed(c)
-		if err := rest(ctx, 500*time.Millisecond); err != nil {
-			return err
-		}
+	if err := d.moveAll(ctx, d.people.scopes()[:adoptBuckets], 500*time.Millisecond); err != nil {
+		return err
 	}
-	s.line("")
 	if err := d.scriptRefused(ctx, "a script that somebody runs by hand, in a bucket that has crossed"); err != nil {
 		return err
 	}
@@ -135,8 +128,22 @@ func (d *adopting) sixCross(ctx context.Context) error {
 // adoptRow fits a bucket that crossed into a narrow screen.
 const adoptRow = "  %-6s  %7s  %-31s  %8s  %s"
 
-func (d *adopting) crossedHead() {
+// moveAll moves scopes one after the other, with a row for each, and some time between
+// them.
+func (d *adopting) moveAll(ctx context.Context, scopes []string, between time.Duration) error {
 	d.screen.line("%s", d.screen.paint(styleDim, fmt.Sprintf(adoptRow, "bucket", "matters", "in the shadow", "pause", "others meanwhile")))
+	for _, scope := range scopes {
+		c, err := d.move(ctx, scope)
+		if err != nil {
+			return err
+		}
+		d.tellCrossed(c)
+		if err := rest(ctx, between); err != nil {
+			return err
+		}
+	}
+	d.screen.line("")
+	return nil
 }
 
 func (d *adopting) tellCrossed(c crossed) {
@@ -150,7 +157,7 @@ func (d *adopting) tellCrossed(c crossed) {
 
 // scriptRefused runs the old script against a matter that has crossed.
 func (d *adopting) scriptRefused(ctx context.Context, what string) error {
-	out, err := d.legacyVerb(ctx, d.base.as("legacy_worker"), "script", d.people.keyIn(d.moved[0].change.Scope).Matter.String())
+	out, err := d.legacyVerb(ctx, d.stage.as("legacy_worker"), "script", d.people.keyIn(d.moved[0].change.Scope).Matter.String())
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -165,7 +172,7 @@ func lastLine(text string) string {
 
 func (c *crowd) keyIn(scope string) rail.Key {
 	for _, k := range c.keys {
-		if bucketScope(rail.Bucket(k.Matter)) == scope {
+		if scopeOf(k) == scope {
 			return k
 		}
 	}
@@ -196,7 +203,7 @@ func (d *adopting) checkCrossed(ctx context.Context) error {
 }
 
 func (d *adopting) builtByRail(ctx context.Context, k rail.Key) (bool, error) {
-	runs, err := audit.Runs(ctx, d.base.pool, audit.RunFilter{Firm: k.Firm, Matter: k.Matter, Outcome: "landed", Limit: 1})
+	runs, err := audit.Runs(ctx, d.stage.pool, audit.RunFilter{Firm: k.Firm, Matter: k.Matter, Outcome: "landed", Limit: 1})
 	return len(runs) > 0 && runs[0].Builder != "import", err
 }
 
@@ -233,22 +240,13 @@ func (d *adopting) oneGoesBack(ctx context.Context) error {
 func (d *adopting) oldGoesOn(ctx context.Context, c crossed) error {
 	k := d.people.keyIn(c.change.Scope)
 	err := d.until(ctx, "the old worker to go on", func(ctx context.Context) (bool, error) {
-		list, err := audit.Frames(ctx, d.base.pool, k)
-		return len(list) > 0 && list[0].Source == "import" && list[0].BuiltAt.After(*c.change.AdvancedAt), errOf(err, d.people.failed())
+		list, err := audit.Frames(ctx, d.stage.pool, k)
+		return len(list) > 0 && list[0].Source == "import" && list[0].BuiltAt.After(*c.change.AdvancedAt), errors.Join(err, d.people.failed())
 	})
 	if err != nil {
 		return err
 	}
 	d.screen.check(true, "the old worker decides for bucket %s again, under epoch %d", strings.TrimPrefix(c.change.Scope, "matters/bucket-"), *c.change.ToEpoch)
-	return nil
-}
-
-func errOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -259,18 +257,9 @@ func (d *adopting) retirement(ctx context.Context) error {
 	s.tell("When the last bucket has crossed the windows are closed, and the old worker can write nothing any more: no right, no login. " +
 		"What it once wrote by is tried on a schedule from then on, and must be refused.")
 	s.line("")
-	d.crossedHead()
-	for _, scope := range d.people.scopes() {
-		if !d.rest[scope] {
-			continue
-		}
-		c, err := d.move(ctx, scope)
-		if err != nil {
-			return err
-		}
-		d.tellCrossed(c)
+	if err := d.moveAll(ctx, slices.Sorted(maps.Keys(d.rest)), 0); err != nil {
+		return err
 	}
-	s.line("")
 	s.check(len(d.rest) == 0, "the old worker has authority over %s", count(len(d.rest), "bucket"))
 	if err := d.closeWindows(ctx); err != nil {
 		return err
@@ -282,7 +271,7 @@ func (d *adopting) retirement(ctx context.Context) error {
 func (d *adopting) closeWindows(ctx context.Context) error {
 	d.screen.act("railctl authority complete CHANGE; retire CHANGE, for each bucket")
 	for _, c := range d.moved {
-		ch, err := authority.ChangeOf(ctx, d.base.pool, c.change.ID)
+		ch, err := authority.ChangeOf(ctx, d.stage.pool, c.change.ID)
 		if err != nil {
 			return err
 		}
@@ -309,7 +298,7 @@ func (d *adopting) retireOld(ctx context.Context) error {
 	if err := d.dismiss(d.legacy); err != nil {
 		return err
 	}
-	rights, err := authority.Rights(ctx, d.base.pool, "legacy")
+	rights, err := authority.Rights(ctx, d.stage.pool, "legacy")
 	if err != nil {
 		return err
 	}
@@ -320,7 +309,7 @@ func (d *adopting) retireOld(ctx context.Context) error {
 	}
 	var paths []authority.Path
 	err = d.until(ctx, "the canary of the rail's worker to try them", func(ctx context.Context) (bool, error) {
-		paths, err = authority.Paths(ctx, d.base.pool)
+		paths, err = authority.Paths(ctx, d.stage.pool)
 		return slices.ContainsFunc(paths, func(p authority.Path) bool { return p.Path == "legacy_worker" && p.Refused != nil }), err
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func findAdoptPrograms() (map[string]string, error) {
 
 // raise starts everything but the crowd.
 func (d *adopting) raise(ctx context.Context) (err error) {
-	st, s := d.base, d.screen
+	st, s := d.stage, d.screen
 	if st.dir, err = os.MkdirTemp("", "briefrail-adopt-"); err != nil {
 		return fmt.Errorf("folder of the demo: %w", err)
 	}
@@ -81,7 +81,7 @@ END $$;
 CREATE TRIGGER legacy_document AFTER INSERT ON record.documents FOR EACH ROW EXECUTE FUNCTION legacy.document_came();`
 
 func (d *adopting) legacyTables(ctx context.Context) (err error) {
-	conn, err := pg.Connect(ctx, pg.Options{DSN: d.base.dsn, ApplicationName: "railctl demo-adopt"})
+	conn, err := pg.Connect(ctx, pg.Options{DSN: d.stage.dsn, ApplicationName: "railctl demo-adopt"})
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (d *adopting) legacyTables(ctx context.Context) (err error) {
 	if _, err := conn.Exec(ctx, deploy.Roles); err != nil {
 		return fmt.Errorf("roles: %w", err)
 	}
-	out, err := d.legacyVerb(ctx, d.base.dsn, "migrate")
+	out, err := d.legacyVerb(ctx, d.stage.dsn, "migrate")
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -101,7 +101,7 @@ func (d *adopting) legacyTables(ctx context.Context) (err error) {
 func (d *adopting) legacyVerb(ctx context.Context, dsn string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, d.base.programs["legacy"], args...)
+	cmd := exec.CommandContext(ctx, d.stage.programs["legacy"], args...)
 	cmd.Env = append(cleanEnv(os.Environ()), "LEGACY_DATABASE_URL="+dsn)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
@@ -118,7 +118,7 @@ func (st *stage) as(role string) string {
 }
 
 func (d *adopting) startPrograms(ctx context.Context) (err error) {
-	st, s := d.base, d.screen
+	st, s := d.stage, d.screen
 	s.status("starting the build service, the rail's worker, the old worker and its bridge")
 	st.builder, err = st.start(ctx, "build service", "brief-builder", []string{"serve", "--listen", "127.0.0.1:0", "--delay", adoptBuild.String()}, "BRIEF_DATABASE_URL="+st.dsn)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *adopting) startPrograms(ctx context.Context) (err error) {
 
 // startBridge waits until its role may import.
 func (d *adopting) startBridge(ctx context.Context) (err error) {
-	st := d.base
+	st := d.stage
 	d.bridge, err = st.start(ctx, "bridge", "legacy", []string{"bridge"}, "LEGACY_DATABASE_URL="+st.as("legacy_bridge"), "RAIL_DATABASE_URL="+st.dsn)
 	if err == nil {
 		st.workers = append(st.workers, d.bridge)
@@ -153,12 +153,12 @@ func (d *adopting) startBridge(ctx context.Context) (err error) {
 
 // dismiss ends a program for good: from then on nobody minds that it is gone.
 func (d *adopting) dismiss(p *process) error {
-	kept := d.base.workers[:0]
-	for _, w := range d.base.workers {
+	kept := d.stage.workers[:0]
+	for _, w := range d.stage.workers {
 		if w != p {
 			kept = append(kept, w)
 		}
 	}
-	d.base.workers = kept
+	d.stage.workers = kept
 	return p.stop()
 }

@@ -9,7 +9,6 @@ import (
 
 // sum counts everything once more at the end and asks for the ledger's invariants.
 func (d *demo) sum(ctx context.Context) error {
-	s := d.screen
 	// the landing's own fact is decided a moment later
 	err := d.watch(ctx, "every fact to be decided", func(ticket) bool {
 		n, err := audit.OutboxCount(ctx, d.stage.pool, audit.FactFilter{Undecided: true})
@@ -22,12 +21,18 @@ func (d *demo) sum(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.screen.title("The sum of it")
+	d.checkSum(h)
+	return d.checkInvariants(ctx)
+}
+
+// checkInvariants asks for every invariant of the ledger, and ends the sum.
+func (d *demo) checkInvariants(ctx context.Context) error {
+	s := d.screen
 	found, err := audit.Check(ctx, d.stage.pool, audit.CheckOptions{})
 	if err != nil {
 		return err
 	}
-	s.title("The sum of it")
-	d.checkSum(h)
 	broken := 0
 	for _, f := range found {
 		if !f.Healthy() {

@@ -152,26 +152,34 @@ func (d *demo) workerOf(ctx context.Context, t ticket) (string, error) {
 // watch shows the row and each of its changes until enough says so. what names the
 // thing waited for, for the error of a wait that took too long.
 func (d *demo) watch(ctx context.Context, what string, enough func(ticket) bool) error {
+	return d.poll(ctx, what, func(ctx context.Context) (bool, error) {
+		t, err := d.look(ctx)
+		if err != nil {
+			return false, err
+		}
+		if d.seen = t; t.Requested > 0 {
+			d.screen.row(t)
+		}
+		return enough(t), nil
+	})
+}
+
+// poll asks until it is enough, as long as the programs run and patience lasts.
+func (d *demo) poll(ctx context.Context, what string, enough func(context.Context) (bool, error)) error {
 	patience, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
 	tick := time.NewTicker(40 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		t, err := d.look(patience)
+		ok, err := enough(patience)
 		if patience.Err() != nil {
 			return fmt.Errorf("waited %s for %s: %w", span(demoPatience), what, patience.Err())
 		}
 		if err == nil {
 			err = d.stage.died()
 		}
-		if err != nil {
+		if err != nil || ok {
 			return err
-		}
-		if d.seen = t; t.Requested > 0 {
-			d.screen.row(t)
-		}
-		if enough(t) {
-			return nil
 		}
 		select {
 		case <-patience.Done():

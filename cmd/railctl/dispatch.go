@@ -130,15 +130,11 @@ func dispatchList(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(st.Pauses))
-	for i, x := range st.Pauses {
-		names[i] = scope(x.Firm)
-	}
-	return s.show(view{kind: "dispatch.list", data: list(st.Pauses), names: names, table: func(p *page) {
+	return s.show(listView("dispatch.list", st.Pauses, func(x audit.PauseRow) string { return scope(x.Firm) }, func(p *page) {
 		p.now = st.At
 		if len(st.Pauses) == 0 {
 			p.line("dispatch is not paused")
 		}
 		pausesTable(p, st.Pauses)
-	}})
+	}))
 }

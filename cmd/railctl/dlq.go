@@ -138,11 +138,7 @@ func judged(l nudge.Letter, held map[rail.UUID]audit.Held) deadLetter {
 }
 
 func (s *session) showLetters(letters []deadLetter) error {
-	names := make([]string, len(letters))
-	for i, l := range letters {
-		names[i] = l.Message
-	}
-	return s.show(view{kind: "dlq.list", data: list(letters), names: names, table: func(p *page) {
+	return s.show(listView("dlq.list", letters, func(l deadLetter) string { return l.Message }, func(p *page) {
 		p.row("MESSAGE", "VERDICT", "SENT", "RECEIVES", "EVENT", "MATTER", "NAME", "PREVIEW")
 		for _, l := range letters {
 			verdict := l.Verdict
@@ -151,7 +147,7 @@ func (s *session) showLetters(letters []deadLetter) error {
 			}
 			p.row(l.Message, verdict, l.Sent, l.Receives, eventText(l.Event), keyCell(l.Matter != nil, l.Matter), l.Name, p.brief(l.Preview))
 		}
-	}})
+	}))
 }
 
 func eventText(event *rail.UUID) string {

@@ -43,11 +43,7 @@ func (s *session) listMatters(ctx context.Context, f audit.MatterFilter) error {
 	if err := s.knownFirm(ctx, f.Firm, len(matters) > 0); err != nil {
 		return err
 	}
-	names := make([]string, len(matters))
-	for i, m := range matters {
-		names[i] = m.Key.String()
-	}
-	return s.show(view{kind: "matter.list", data: list(matters), names: names, table: func(p *page) { mattersTable(p, matters) }})
+	return s.show(listView("matter.list", matters, func(m audit.MatterRow) string { return m.Key.String() }, func(p *page) { mattersTable(p, matters) }))
 }
 
 func mattersTable(p *page, matters []audit.MatterRow) {

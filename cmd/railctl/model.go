@@ -33,11 +33,7 @@ func (a *app) modelList() *cobra.Command {
 		Use: "list", Short: "List the models, their bounds and their defences", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			entries := specs.List()
-			names := make([]string, len(entries))
-			for i, e := range entries {
-				names[i] = e.Name
-			}
-			return a.show(view{kind: "model.list", data: entries, names: names, table: func(p *page) { modelsTable(p, entries) }})
+			return a.show(listView("model.list", entries, func(e specs.Entry) string { return e.Name }, func(p *page) { modelsTable(p, entries) }))
 		},
 	}
 }

@@ -42,16 +42,12 @@ func (s *session) listFacts(ctx context.Context, f audit.FactFilter) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(facts))
-	for i, x := range facts {
-		names[i] = x.Event.String()
-	}
-	return s.show(view{kind: "outbox.list", data: list(facts), names: names, table: func(p *page) {
+	return s.show(listView("outbox.list", facts, func(x audit.FactRow) string { return x.Event.String() }, func(p *page) {
 		p.row("EVENT", "NAME", "FIRM", "MATTER", "RECORDED", "VERDICT", "GENERATION")
 		for _, x := range facts {
 			p.row(x.Event, x.Name, p.id(x.Firm), p.id(x.Matter), p.moment(&x.RecordedAt), verdictText(x), generationText(x.Generation))
 		}
-	}})
+	}))
 }
 
 func verdictText(f audit.FactRow) string {

@@ -23,16 +23,12 @@ func (a *app) outboxParked() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		names := make([]string, len(parked))
-		for i, x := range parked {
-			names[i] = x.Event.String()
-		}
-		return s.show(view{kind: "outbox.parked", data: list(parked), names: names, table: func(p *page) {
+		return s.show(listView("outbox.parked", parked, func(x outbox.Parked) string { return x.Event.String() }, func(p *page) {
 			p.row("EVENT", "NAME", "FIRM", "MATTER", "RECORDED", "PARKED", "ATTEMPTS", "REASON")
 			for _, x := range parked {
 				p.row(x.Event, x.Name, x.Firm, x.Matter, x.RecordedAt, x.ParkedAt, x.Attempts, x.Reason)
 			}
-		}})
+		}))
 	})
 	return cmd
 }

@@ -28,6 +28,15 @@ type view struct {
 	names []string    // for -o name, one a line
 }
 
+// listView is a list as an answer; name is what -o name prints of one of it.
+func listView[T any](kind string, items []T, name func(T) string, table func(*page)) view {
+	names := make([]string, len(items))
+	for i, x := range items {
+		names[i] = name(x)
+	}
+	return view{kind: kind, data: list(items), names: names, table: table}
+}
+
 // show prints an answer on stdout in the chosen form.
 func (a *app) show(v view) error {
 	a.hush()

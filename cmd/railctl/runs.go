@@ -54,16 +54,12 @@ func (s *session) listRuns(ctx context.Context, f audit.RunFilter) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(runs))
-	for i, r := range runs {
-		names[i] = r.RunID.String()
-	}
-	return s.show(view{kind: "runs.list", data: list(runs), names: names, table: func(p *page) {
+	return s.show(listView("runs.list", runs, func(r audit.RunRow) string { return r.RunID.String() }, func(p *page) {
 		p.row("RUN", "MATTER", "TOKEN", "TRY", "OUTCOME", "STARTED", "TOOK", "WORKER", "ERROR")
 		for _, r := range runs {
 			p.row(p.id(r.RunID), p.key(r.Key), r.Generation, r.Attempt, outcomeText(r), p.moment(&r.StartedAt), took(r), r.Worker, r.ErrorKind)
 		}
-	}})
+	}))
 }
 
 func outcomeText(r audit.RunRow) string {

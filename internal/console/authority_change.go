@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -166,13 +167,9 @@ func (v *changeView) planned() {
 func (v *changeView) blockers(x moments) {
 	v.MoreBlockers = max(0, len(v.Change.Blockers)-mostBlockers)
 	for _, b := range v.Change.Blockers[:len(v.Change.Blockers)-v.MoreBlockers] {
-		row := blockerRow{Blocker: b, Since0: parsed(x, b.Since), Until0: parsed(x, b.Until)}
-		for _, who := range []string{b.GID, b.Application, b.Run, b.Role} {
-			if row.Who == "" {
-				row.Who = who
-			}
-		}
-		v.Blockers = append(v.Blockers, row)
+		v.Blockers = append(v.Blockers, blockerRow{
+			Blocker: b, Who: cmp.Or(b.GID, b.Application, b.Run, b.Role), Since0: parsed(x, b.Since), Until0: parsed(x, b.Until),
+		})
 	}
 }
 
