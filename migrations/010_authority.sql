@@ -174,6 +174,25 @@ CREATE TABLE ops.shadow_frames (
 );
 CREATE INDEX shadow_of_bucket ON ops.shadow_frames (bucket, difference);
 
+-- How many matters of a bucket differ by what nobody has explained, or were not
+-- compared, as their newest shadow has it: an older one is history.
+CREATE FUNCTION ops.shadows_unexplained(in_bucket smallint) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT count(*) FROM ops.shadow_frames s
+   WHERE s.bucket = in_bucket AND (s.difference IS NULL OR s.difference IN ('migration_defect', 'unknown'))
+     AND NOT EXISTS (SELECT 1 FROM ops.shadow_frames n WHERE n.firm_id = s.firm_id AND n.matter_id = s.matter_id AND n.source_sequence > s.source_sequence)
+$$;
+
+-- A shadow holds content: it goes with its matter.
+CREATE FUNCTION ops.shadows_go_with_their_matter() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM ops.shadow_frames s USING gone g WHERE s.firm_id = g.firm_id AND s.matter_id = g.matter_id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER shadows_go_with_their_matter AFTER DELETE ON ops.matter_frame_jobs
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ops.shadows_go_with_their_matter();
+
 -- What the new writer committed while the old one might still come back. Of each frame
 -- only its name: what is in it stands in ops.matter_frames.
 CREATE TABLE ops.compatibility_log (

@@ -262,13 +262,12 @@ BEGIN
   PERFORM ops.change_wants(c, '{shadowed}', 'close');
   IF c.direction = 'forward' THEN
     PERFORM ops.no_hold(c.scope);
+    n := ops.shadows_unexplained((SELECT f.bucket FROM ops.write_fences f WHERE f.scope = c.scope));
+    IF n > 0 THEN
+      PERFORM ops.change_denied('RF422', 'change_unexplained', format('the shadows of %s matters of %s differ without an explanation, or were not compared', n, c.scope), 'railctl authority shadow');
+    END IF;
   ELSE
     PERFORM ops.way_back_stands(c, clock_timestamp());
-  END IF;
-  SELECT count(*) INTO n FROM ops.shadow_frames s JOIN ops.write_fences f ON f.scope = c.scope AND f.bucket = s.bucket
-   WHERE s.difference IS NULL OR s.difference IN ('migration_defect', 'unknown');
-  IF n > 0 AND c.direction = 'forward' THEN
-    PERFORM ops.change_denied('RF422', 'change_unexplained', format('%s shadow frames of %s differ without an explanation, or were not compared', n, c.scope), 'railctl authority shadow');
   END IF;
   UPDATE ops.write_fences SET state = 'closing', change_id = change, closing_deadline = clock_timestamp() + c.deadline, changed_at = clock_timestamp()
    WHERE scope = c.scope AND state = 'open' AND epoch = c.from_epoch AND writer = c.from_writer;

@@ -295,7 +295,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT m.scope, 'projection_lag_seconds', extract(epoch FROM clock_timestamp() - min(l.committed_at))::float8, NULL
     FROM moved m JOIN ops.compatibility_log l ON l.bucket = m.bucket AND l.exported_at IS NULL GROUP BY m.scope
   UNION ALL
-  SELECT m.scope, 'unexplained_differences', count(*)::float8, NULL FROM moved m JOIN ops.shadow_frames s ON s.bucket = m.bucket AND s.difference IN ('migration_defect', 'unknown') GROUP BY m.scope
+  SELECT m.scope, 'unexplained_differences', n::float8, NULL FROM moved m CROSS JOIN LATERAL ops.shadows_unexplained(m.bucket) AS n WHERE n > 0
   UNION ALL
   SELECT 'system', 'retired_paths', count(*)::float8, NULL FROM ops.writer_paths p WHERE p.refused = false HAVING count(*) > 0
 $$;

@@ -377,7 +377,7 @@ func TestEveryGuardIsAttacked(t *testing.T) {
 
 // Triggers that do something instead of refusing; each has tests of its own.
 func doers() []string {
-	return []string{"outbox_is_undecided", "jobs_close_the_old_run", "runs_count_what_left", "failures_go_with_their_fact"}
+	return []string{"outbox_is_undecided", "jobs_close_the_old_run", "runs_count_what_left", "failures_go_with_their_fact", "shadows_go_with_their_matter"}
 }
 
 const silentSQL = `

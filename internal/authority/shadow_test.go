@@ -84,3 +84,40 @@ func TestOnlyExplainedDifferencesClose(t *testing.T) {
 		})
 	}
 }
+
+// A difference of a frame that a newer one has taken the place of, and been compared,
+// keeps nothing from closing, and is none for the watches. Of a matter that was purged
+// no shadow stays.
+func TestASupersededDifferenceIsHistory(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"x": 1}`)
+	s.imports(t, s.scope)
+	m := authority.Move{Change: rail.NewUUID(), Scope: s.scope, To: "rail", Deadline: time.Minute, Budget: time.Minute}
+	if _, err := s.c.Plan(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	shadow := func(build func(context.Context, rail.Key) (authority.ShadowFrame, error)) {
+		if _, _, err := s.c.Shadow(t.Context(), m.Change, authority.ShadowOptions{Build: build}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shadow(func(context.Context, rail.Key) (authority.ShadowFrame, error) {
+		return authority.ShadowFrame{JSON: []byte(`{"x": 2}`), Digest: digestOf([]byte(`{"x": 2}`)), SchemaVersion: "1", Builder: "rail"}, nil
+	})
+	_, err := s.c.Close(t.Context(), m.Change)
+	s.wantRefusal(t, err, "change_unexplained")
+	s.mustWrite(t, s.key, `{"x": 2}`)
+	s.imports(t, s.scope)
+	shadow(s.sameFrame)
+	if ch, err := s.c.Cross(t.Context(), m.Change, s.heads); err != nil || ch.Outcome != "advanced" {
+		t.Fatalf("%s, %v", ch.Phase, err)
+	}
+	if readings, err := authority.Readings(t.Context(), s.Pool, time.Minute); err != nil || len(readings) != 0 {
+		t.Errorf("%+v, %v", readings, err)
+	}
+	exec(t, s.Pool, `SELECT ops.purge_matter($1, $2, 'test', 'a test')`, s.key.Firm, s.key.Matter)
+	if n := value[int64](t, s.Pool, `SELECT count(*) FROM ops.shadow_frames`); n != 0 {
+		t.Errorf("%d shadows of a purged matter", n)
+	}
+}
