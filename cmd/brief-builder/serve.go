@@ -14,6 +14,7 @@ import (
 	"briefrail/internal/brief"
 	"briefrail/internal/pg"
 	"briefrail/internal/telemetry"
+	"briefrail/internal/web"
 )
 
 // stopGrace is how long builds under way may go on after a signal.
@@ -76,23 +77,10 @@ func fits(ctx context.Context, log *slog.Logger, pool *pgxpool.Pool) error {
 // no write timeout: a build may take minutes, and its caller keeps the time.
 func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
-	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(l) }()
-	select {
-	case err := <-ended:
+	if err := web.Serve(ctx, srv, l, stopGrace); err != nil { // whose build is cut off tries again
 		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
-	defer cancel()
-	err := srv.Shutdown(grace)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close() // ends what is left; its callers will try again
-	}
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return nil
 }
 
 func healthcheck(ctx context.Context, c *call) error {

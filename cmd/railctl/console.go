@@ -17,6 +17,7 @@ import (
 	"briefrail/cmd/internal/explorer"
 	"briefrail/internal/config"
 	"briefrail/internal/console"
+	"briefrail/internal/web"
 )
 
 const consoleHelp = `Serve the operator's pages: what is stale right now and why, a matter's story, runs,
@@ -121,38 +122,31 @@ func (a *app) console(ctx context.Context, o consoleOptions) error {
 	if err != nil {
 		return fmt.Errorf("listen for the console: %w", err)
 	}
-	url := "http://" + listener.Addr().String() + "/"
-	fmt.Fprintln(a.stdout, url)
-	if !o.openLess && a.watched {
-		a.browse(ctx, url)
-	}
+	a.announce(ctx, listener, o.openLess)
 	return serveConsole(ctx, listener, c)
 }
 
 // serveConsole serves, and keeps the pages live, until the context ends.
 func serveConsole(ctx context.Context, listener net.Listener, c *console.Console) error {
 	g, running := errgroup.WithContext(ctx)
-	srv := &http.Server{
-		Handler: c.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return running }, // streams end with the program
-	}
 	g.Go(func() error { return c.Run(running) })
-	g.Go(func() error {
-		if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve the console: %w", err)
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-running.Done()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(running), 5*time.Second)
-		defer cancel()
-		return srv.Shutdown(stop)
-	})
+	g.Go(func() error { return servePages(running, listener, c.Handler()) })
 	err := g.Wait()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // asked to stop
 	}
 	return err
+}
+
+// servePages serves until the context ends, and what is asked for ends with it.
+func servePages(ctx context.Context, listener net.Listener, pages http.Handler) error {
+	srv := &http.Server{
+		Handler: pages, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	if err := web.Serve(ctx, srv, listener, 5*time.Second); err != nil {
+		return fmt.Errorf("serve the pages: %w", err)
+	}
+	return nil
 }

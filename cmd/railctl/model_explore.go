@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os/exec"
 	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,30 +52,8 @@ func (a *app) modelExplore(ctx context.Context, o exploreOptions) error {
 	if o.anywhere {
 		page.Host = explorer.NoName
 	}
-	srv := &http.Server{
-		Handler: explorer.Handler(page), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // a check ends with the program
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listener) }()
-	url := "http://" + listener.Addr().String() + "/"
-	fmt.Fprintln(a.stdout, url)
-	if !o.openLess && a.watched {
-		a.browse(ctx, url)
-	}
-	select {
-	case err = <-served:
-		return fmt.Errorf("serve the page: %w", err)
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	err = srv.Shutdown(stop)
-	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, ended)
-	}
-	return err
+	a.announce(ctx, listener, o.openLess)
+	return servePages(ctx, listener, explorer.Handler(page))
 }
 
 // loopback refuses any other address unless it was asked for in so many words.
@@ -91,6 +66,15 @@ func (o exploreOptions) loopback() error {
 		return fail(exitUsage, "--listen %s is not loopback, and the page asks for no password: give 127.0.0.1:PORT, or --listen-anywhere as well", o.listen)
 	}
 	return nil
+}
+
+// announce says where the pages are, and shows them.
+func (a *app) announce(ctx context.Context, listener net.Listener, openLess bool) {
+	url := "http://" + listener.Addr().String() + "/"
+	fmt.Fprintln(a.stdout, url)
+	if !openLess && a.watched {
+		a.browse(ctx, url)
+	}
 }
 
 // browse shows the page where there is a desktop. A browser that does not start is

@@ -29,14 +29,15 @@ func rooms() []room {
 		{"internal/pg/pgtest", []string{"internal/pg", "migrations", "deploy"}}, // a room of its own: programs must not rest on it
 		{"internal/model", nil},
 		{"internal/config", nil},
-		{"internal/telemetry", nil},
+		{"internal/web", nil}, // how listeners end and what pages tell a browser
+		{"internal/telemetry", []string{"internal/web"}},
 		{"internal/archtest", nil},
 		{"migrations", []string{"internal/pg"}},
 		// level 1: each owns its rows
 		{"internal/outbox", []string{"internal/pg"}},
 		{"internal/jobs", []string{"internal/pg"}},
 		{"internal/frames", []string{"internal/pg"}},
-		{"internal/authority", []string{"internal/pg"}},
+		{"internal/authority", []string{"internal/pg", "internal/web"}},
 		{"internal/nudge", nil},
 		// level 2: what happens between rows
 		{"internal/relay", []string{"internal/pg", "internal/outbox", "internal/nudge"}},
@@ -46,7 +47,7 @@ func rooms() []room {
 		{"internal/sweep", []string{"internal/pg", "internal/jobs", "internal/runs", "internal/outbox"}},
 		{"internal/audit", append([]string{"internal/pg"}, owners...)},
 		// level 4, beside cmd
-		{"internal/console", append([]string{"internal/pg", "internal/audit", "internal/sweep"}, owners...)},
+		{"internal/console", append([]string{"internal/pg", "internal/web", "internal/audit", "internal/sweep"}, owners...)},
 		// outside the rail: a build service and a client as anybody could write them
 		{"internal/brief", []string{"internal/pg"}},
 		{"client", nil},

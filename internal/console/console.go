@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"briefrail/internal/pg"
+	"briefrail/internal/web"
 )
 
 // DB is what the console needs of a database: *pgxpool.Pool.
@@ -129,9 +130,9 @@ func (c *Console) Handler() http.Handler {
 		mux.HandleFunc("POST "+path, c.own(c.acting(act)))
 	}
 	for _, name := range embedded(".css") {
-		mux.HandleFunc("GET /"+name, file(name, "text/css; charset=utf-8"))
+		mux.HandleFunc("GET /"+name, web.File(files, name, "text/css; charset=utf-8"))
 	}
-	mux.HandleFunc("GET /console.js", file("console.js", "text/javascript; charset=utf-8"))
+	mux.HandleFunc("GET /console.js", web.File(files, "console.js", "text/javascript; charset=utf-8"))
 	if c.opts.Explorer != nil {
 		mux.Handle("/model/", http.StripPrefix("/model", c.opts.Explorer))
 	}
@@ -151,17 +152,4 @@ func embedded(kind string) (names []string) {
 		}
 	}
 	return names
-}
-
-// file serves one embedded file.
-func file(name, kind string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		data, err := files.ReadFile(name)
-		if err != nil { // unreachable: the compiler has put it there
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(data) // the browser may have gone
-	}
 }

@@ -3,15 +3,12 @@ package console
 import (
 	"crypto/subtle"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-)
 
-// policy lets the pages use their own style and script and nothing else.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	"briefrail/internal/web"
+)
 
 // mostForm and mostQuery bound what is read of a request, in bytes.
 const (
@@ -23,18 +20,8 @@ const (
 // keeps a closed console closed.
 func (c *Console) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range map[string]string{
-			"Content-Security-Policy":      policy,
-			"X-Content-Type-Options":       "nosniff",
-			"X-Frame-Options":              "DENY",
-			"Referrer-Policy":              "same-origin", // without any, a browser hides a form's origin from us too
-			"Cross-Origin-Opener-Policy":   "same-origin",
-			"Cross-Origin-Resource-Policy": "same-origin",
-			"Cache-Control":                "no-store",
-		} {
-			w.Header().Set(name, value)
-		}
-		if name := hostname(r.Host); !c.opts.Host(name) {
+		web.Guard(w.Header(), "same-origin") // without any, a browser hides a form's origin from us too
+		if name := web.Hostname(r.Host); !c.opts.Host(name) {
 			c.refuse(w, r, http.StatusForbidden, fmt.Errorf("the console does not answer to the name %q: use the address that was printed", clip(100, name)))
 			return
 		}
@@ -57,14 +44,6 @@ func (c *Console) open(r *http.Request) bool {
 		return true
 	}
 	return false
-}
-
-// hostname is a Host header without its port and brackets.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
 // own lets a change through that comes from the console's own pages: a browser says

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"briefrail/internal/web"
 )
 
 // What is refused, in words for the person who reads it.
@@ -126,7 +128,7 @@ func cookieName(r *http.Request) string {
 func (c *Console) cookie(r *http.Request, value string) *http.Cookie {
 	k := &http.Cookie{
 		Name: cookieName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: !c.opts.Local(hostname(r.Host)),
+		Secure: !c.opts.Local(web.Hostname(r.Host)),
 	}
 	if value == "" {
 		k.MaxAge = -1
@@ -139,7 +141,7 @@ func (c *Console) loginForm(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, r, http.StatusForbidden, errReadOnly)
 		return
 	}
-	c.write(w, r, http.StatusOK, "login", frame{Title: "Log in", View: !c.opts.Local(hostname(r.Host))})
+	c.write(w, r, http.StatusOK, "login", frame{Title: "Log in", View: !c.opts.Local(web.Hostname(r.Host))})
 }
 
 // login opens a session for whoever knows the token. It needs no brake: a token is

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"briefrail/internal/web"
 )
 
 // Defaults and limits of the admin listener.
@@ -105,19 +107,9 @@ func (s *Server) Run(ctx context.Context) error {
 		WriteTimeout: scrapeLimit + 5*time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(s.opts.Logger.Handler(), slog.LevelDebug),
 	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(s.listener) }()
-	select {
-	case err := <-served:
+	if err := web.Serve(ctx, srv, s.listener, stopLimit); err != nil {
 		return fmt.Errorf("admin listener %s: %w", s.Addr(), err)
-	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
-	defer cancel()
-	if srv.Shutdown(stop) != nil {
-		_ = srv.Close() // a scrape that will not end is not worth waiting for
-	}
-	<-served //nolint:errcheck // what Serve says after a shutdown is only that it was shut down
 	return nil
 }
 

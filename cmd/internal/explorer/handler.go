@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
+
+	"briefrail/internal/web"
 )
 
 // Options of the page. The zero value is usable.
@@ -43,10 +43,6 @@ func NoName(name string) bool {
 //go:embed page.html explorer.css explorer.js
 var files embed.FS
 
-// policy lets the page use its own style and script and nothing else.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
 // mostQuery is the longest query that is read, in bytes.
 const mostQuery = 2048
 
@@ -75,7 +71,7 @@ func Handler(opts Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.show)
 	for name, kind := range map[string]string{"explorer.css": "text/css; charset=utf-8", "explorer.js": "text/javascript; charset=utf-8"} {
-		mux.HandleFunc("GET /"+name, file(name, kind))
+		mux.HandleFunc("GET /"+name, web.File(files, name, kind))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -91,44 +87,13 @@ func Handler(opts Options) http.Handler {
 // guarded sets the headers of every answer, and refuses names that are not ours.
 func (s *server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range map[string]string{
-			"Content-Security-Policy":      policy,
-			"X-Content-Type-Options":       "nosniff",
-			"X-Frame-Options":              "DENY",
-			"Referrer-Policy":              "no-referrer",
-			"Cross-Origin-Opener-Policy":   "same-origin",
-			"Cross-Origin-Resource-Policy": "same-origin",
-			"Cache-Control":                "no-store",
-		} {
-			w.Header().Set(name, value)
-		}
-		if name := hostname(r.Host); !s.opts.Host(name) {
+		web.Guard(w.Header(), "no-referrer")
+		if name := web.Hostname(r.Host); !s.opts.Host(name) {
 			s.refuse(w, http.StatusForbidden, fmt.Errorf("the page does not answer to the name %q: use the address that was printed", name))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// hostname is a Host header without its port and brackets.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
-}
-
-// file serves one embedded file.
-func file(name, kind string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		data, err := files.ReadFile(name)
-		if err != nil { // unreachable: the compiler has put it there
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(data) // the browser may have gone
-	}
 }
 
 // show answers a place: with its page, or with the address of another one.
