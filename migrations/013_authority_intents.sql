@@ -105,7 +105,8 @@ $$;
 
 -- 2. Intents. The answer says what became of it:
 --   accepted, refused, unknown   the stored outcome; replayed where it was there before
---   other_digest                 the id is taken by something else: result is its digest
+--   other_digest                 the id is taken by something else: payload_digest is that one's, and result names
+--                                what differs
 --   epoch_changed                authority is elsewhere or later: epoch, writer, endpoint
 --   other_firm                   the application's session acts for another firm
 --   closing                      come back after retry_after with the same intent
@@ -119,6 +120,16 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM ops.write_intents i JOIN ops.writers w ON w.name = i.writer WHERE i.intent_id = $1 AND ops.sees_firm(i.firm_id)
 $$;
 
+-- What an intent says otherwise than the stored one of its id. The epoch is not part of
+-- it, as the same intent comes again under a later one; nor is a revision that an old
+-- writer did not keep.
+CREATE FUNCTION ops.intent_unlike(i ops.write_intents, firm uuid, matter uuid, in_kind text, expected bigint, in_digest bytea) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+RETURN array_remove(ARRAY[
+  CASE WHEN i.firm_id IS DISTINCT FROM firm THEN 'firm_id' END, CASE WHEN i.matter_id IS DISTINCT FROM matter THEN 'matter_id' END,
+  CASE WHEN i.kind IS DISTINCT FROM in_kind THEN 'kind' END, CASE WHEN i.payload_digest IS DISTINCT FROM in_digest THEN 'payload_digest' END,
+  CASE WHEN i.expected_revision IS DISTINCT FROM expected AND NOT (i.imported_from IS NOT NULL AND i.expected_revision IS NULL) THEN 'expected_revision' END], NULL);
+
 CREATE FUNCTION ops.submit_intent(id uuid, firm uuid, matter uuid, in_kind text, expected bigint, in_digest bytea, in_epoch bigint) RETURNS ops.intent_answer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -127,6 +138,7 @@ DECLARE
   f record;
   i ops.write_intents;
   a ops.intent_answer;
+  unlike text[];
   round integer := 0;
 BEGIN
   IF NOT ops.sees_firm(firm) THEN
@@ -152,9 +164,11 @@ BEGIN
     a.endpoint := f.endpoint;
     SELECT * INTO i FROM ops.write_intents x WHERE x.intent_id = id;
     IF FOUND THEN
-      IF (i.firm_id, i.matter_id, i.kind, i.payload_digest) IS DISTINCT FROM (firm, matter, in_kind, in_digest) THEN
+      unlike := ops.intent_unlike(i, firm, matter, in_kind, expected, in_digest);
+      IF unlike <> '{}' THEN
         a := ops.find_intent(id);
         a.verdict := 'other_digest';
+        a.result := jsonb_build_object('differs', unlike);
         RETURN a;
       END IF;
       IF i.outcome <> 'refused' OR i.epoch >= a.epoch OR f.kind <> 'rail' THEN
@@ -162,7 +176,9 @@ BEGIN
       END IF;
     END IF;
     IF f.kind <> 'rail' OR coalesce(in_epoch, a.epoch) <> a.epoch THEN
-      IF in_epoch < a.epoch THEN
+      -- once a second is enough for the watches, and all that is kept of a flood
+      IF in_epoch < a.epoch AND NOT EXISTS (
+        SELECT 1 FROM ops.fence_evidence e WHERE e.scope = in_scope AND e.kind = 'stale_epoch' AND e.seen_at > clock_timestamp() - interval '1 second') THEN
         PERFORM ops.note_evidence(in_scope, 'stale_epoch', NULL, in_epoch, NULL, jsonb_build_object('intent', id));
       END IF;
       a.verdict := 'epoch_changed';
@@ -200,20 +216,27 @@ BEGIN
 END $$;
 
 -- An intent of the old writer, by its importer. outcome unknown blocks the crossing
--- until it is imported again with what became of it.
+-- until it is imported again with what became of it; the same again changes nothing, and
+-- another of the same id is an error.
 CREATE FUNCTION ops.import_intent(id uuid, firm uuid, matter uuid, in_kind text, expected bigint, in_digest bytea, in_outcome text, in_result jsonb, source text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+  in_scope text := ops.fence_scope(ops.matter_bucket(matter));
   f ops.write_fences;
+  i ops.write_intents;
 BEGIN
-  SELECT * INTO f FROM ops.write_fences w WHERE w.bucket = ops.matter_bucket(matter);
-  PERFORM ops.fence_commit_import(f.scope, f.epoch, NULL);
+  SELECT * INTO f FROM ops.write_fences w WHERE w.scope = in_scope;
+  PERFORM ops.fence_commit_import(in_scope, f.epoch, NULL);
   INSERT INTO ops.write_intents AS x (intent_id, firm_id, matter_id, kind, expected_revision, payload_digest, epoch, writer, outcome, result, result_digest, imported_from, decided_at)
   SELECT id, firm, matter, in_kind, expected, in_digest, f.epoch, f.writer, in_outcome, r.result, sha256(convert_to(r.result::text, 'UTF8')), source,
          CASE WHEN in_outcome <> 'unknown' THEN clock_timestamp() END
     FROM (SELECT CASE WHEN in_outcome <> 'unknown' THEN coalesce(in_result, '{}') END AS result) r
   ON CONFLICT (intent_id) DO UPDATE SET outcome = EXCLUDED.outcome, result = EXCLUDED.result, result_digest = EXCLUDED.result_digest, decided_at = EXCLUDED.decided_at
    WHERE x.outcome = 'unknown';
+  SELECT * INTO i FROM ops.write_intents x WHERE x.intent_id = id;
+  IF ops.intent_unlike(i, firm, matter, in_kind, expected, in_digest) <> '{}' THEN
+    PERFORM ops.fence_denied('RF409', 'import_intent_differs', in_scope, format('intent %s is known already, and says otherwise', id));
+  END IF;
 END $$;
 
 -- Who decides for a matter, and where: what a reader is told beside a frame.

@@ -28,7 +28,7 @@ const (
 	Accepted     = "accepted"      // and there is one result for ever
 	Refused      = "refused"       // the document changed: Revision says what it is now
 	Unknown      = "unknown"       // nobody knows yet; it is never sent twice
-	OtherDigest  = "other_digest"  // the id belongs to something else: PayloadDigest
+	OtherDigest  = "other_digest"  // the id belongs to something else: PayloadDigest; Result names what differs
 	EpochChanged = "epoch_changed" // authority is at Epoch, Writer, Endpoint
 	Closing      = "closing"       // the same intent again after RetryAfter
 	OtherFirm    = "other_firm"    // the session acts for another firm
@@ -108,7 +108,7 @@ func Import(ctx context.Context, db pg.DB, f Imported) (generation int64, err er
 
 // ImportIntent brings in what became of an intent under an old writer, from the place
 // that source names. One whose outcome is Unknown blocks the crossing until it is
-// imported again with another.
+// imported again with another; another intent of the same id is refused.
 func ImportIntent(ctx context.Context, db pg.DB, i Intent, outcome string, result json.RawMessage, source string) error {
 	var said *string
 	if result != nil {

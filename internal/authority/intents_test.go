@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"briefrail/internal/authority"
+	"briefrail/internal/pg"
 	"briefrail/internal/rail"
 )
 
@@ -69,6 +70,69 @@ func TestAnIntentIsJudgedOnce(t *testing.T) {
 	unknown.Kind = "brief.shred"
 	if _, err := authority.Submit(t.Context(), s.Pool, unknown); err == nil {
 		t.Error("an unknown kind is accepted")
+	}
+}
+
+// An id belongs to everything that the intent said the first time; what differs is told
+// by name. What an old writer did not keep is no difference.
+func TestAnIntentKeepsItsContent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	old := s.intent("old")
+	if err := authority.ImportIntent(t.Context(), s.importer, old, authority.Accepted, nil, "legacy"); err != nil {
+		t.Fatal(err)
+	}
+	bent := old
+	bent.Digest = sha256.Sum256([]byte("bent"))
+	err := authority.ImportIntent(t.Context(), s.importer, bent, authority.Refused, nil, "legacy")
+	if wantState(t, "another intent of an imported id", err, "RF409"); pg.Constraint(err) != "import_intent_differs" {
+		t.Error(err)
+	}
+	s.cross(t)
+	seen, now, stale := int64(77), value[int64](t, s.Pool, `SELECT ops.matter_revision($1, $2)`, s.key.Firm, s.key.Matter), int64(1)
+	old.Expected = &now
+	if a := s.submit(t, old, authority.Accepted); !a.Replayed {
+		t.Errorf("%+v", a)
+	}
+	refused := s.intent("p")
+	refused.Expected = &seen
+	s.submit(t, refused, authority.Refused)
+	for what, differs := range map[string]func(*authority.Intent){
+		`["expected_revision"]`:                   func(i *authority.Intent) { i.Expected = &now },
+		`["payload_digest", "expected_revision"]`: func(i *authority.Intent) { i.Expected, i.Digest = nil, old.Digest },
+		`["matter_id"]`:                           func(i *authority.Intent) { i.Key.Matter = rail.NewUUID() },
+		`["firm_id"]`:                             func(i *authority.Intent) { i.Key.Firm, i.Epoch = rail.NewUUID(), &stale },
+	} {
+		other := refused
+		differs(&other)
+		if a := s.submit(t, other, authority.OtherDigest); string(a.Result) != `{"differs": `+what+`}` {
+			t.Errorf("%s: %s", what, a.Result)
+		}
+	}
+	if n := value[int64](t, s.Pool, `SELECT coalesce(sum(demands_owed), 0) FROM ops.matter_frame_jobs`); n != 0 {
+		t.Errorf("%d executions of an intent that was refused", n)
+	}
+}
+
+// Clients of an old epoch are evidence, and no flood of it.
+func TestStaleClientsAreNotedNowAndThen(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	s.cross(t)
+	past := int64(1)
+	for range 20 {
+		i := s.intent("stale")
+		i.Epoch = &past
+		s.submit(t, i, authority.EpochChanged)
+	}
+	if n := value[int64](t, s.Pool, `SELECT count(*) FROM ops.fence_evidence WHERE kind = 'stale_epoch'`); n == 0 {
+		t.Error("not noted")
+	}
+	if n := value[int64](t, s.Pool, `SELECT count(*) FROM ops.fence_evidence a JOIN ops.fence_evidence b ON a.scope = b.scope AND a.kind = b.kind
+		AND a.id < b.id AND b.seen_at - a.seen_at < interval '900 milliseconds'`); n != 0 {
+		t.Errorf("%d pairs of notes within a second", n)
 	}
 }
 
