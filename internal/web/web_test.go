@@ -13,7 +13,7 @@ import (
 )
 
 // serving serves a handler that waits for its release, with one request under way.
-func serving(t *testing.T, grace time.Duration) (stop context.CancelFunc, release func(), answered, ended <-chan error) {
+func serving(t *testing.T, grace time.Duration) (stop, release func(), answered, ended <-chan error) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,13 +28,30 @@ func serving(t *testing.T, grace time.Duration) (stop context.CancelFunc, releas
 		case <-r.Context().Done():
 		}
 	})}
-	ctx, stop := context.WithCancel(t.Context())
-	t.Cleanup(stop)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
 	end, answer := make(chan error, 1), make(chan error, 1)
 	go func() { end <- web.Serve(ctx, srv, l, grace) }()
 	go func() { answer <- get(context.WithoutCancel(ctx), "http://"+l.Addr().String()) }()
 	within(t, entered)
-	return stop, func() { close(held) }, answer, end
+	return func() { cancel(); shut(t, l.Addr()) }, func() { close(held) }, answer, end
+}
+
+// shut waits until nobody is let in any more.
+func shut(t *testing.T, a net.Addr) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, a.Network(), a.String())
+		switch {
+		case ctx.Err() != nil:
+			t.Fatal("the listener stays open")
+		case err != nil:
+			return
+		}
+		_ = conn.Close()
+	}
 }
 
 // get is an error unless the whole answer came.
