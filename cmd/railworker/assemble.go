@@ -32,7 +32,6 @@ type worker struct {
 	tracing *tracing.Tracing // nil for no traces
 	queue   *queueServices   // nil with source ledger
 	api     *api.Server
-	fences  *daemon.Fences
 	loops   *telemetry.Loops
 	admin   *telemetry.Server
 }
@@ -68,7 +67,6 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 	if err := w.addQueue(ctx, cfg, reg); err != nil {
 		return err
 	}
-	w.fences = w.pools.NewFences(w.name, log)
 	if w.api, err = newAPI(cfg, w.pools.Work, w.runner.Wake, reg, log); err != nil {
 		return err
 	}

@@ -26,30 +26,17 @@ func (p Pools) WatchFences(ctx context.Context, name string, log *slog.Logger) e
 	return authority.Watchdog{DB: p.Probes, Daemon: name, Every: watchdogEvery, Log: log}.Run(ctx)
 }
 
-// Fences is all that a worker does for the write fence: the watchdog, the tries of
-// retired ways, and the watches that hold further crossings.
-type Fences struct {
-	pools  Pools
-	name   string
-	canary authority.Canary
-	log    *slog.Logger
-}
-
-// NewFences makes them; it starts nothing.
-func (p Pools) NewFences(name string, log *slog.Logger) *Fences {
-	return &Fences{pools: p, name: name, log: log, canary: authority.Canary{DB: p.Probes, Every: retiredEvery, Log: log}}
-}
-
-// Run runs them until ctx ends, and returns ctx's error.
-func (f *Fences) Run(ctx context.Context) error {
+// TendFences is all that a worker does for the write fence, until ctx ends: the watchdog,
+// the tries of retired ways, and the watches that hold further crossings.
+func (p Pools) TendFences(ctx context.Context, name string, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.pools.WatchFences(ctx, f.name, f.log) })
-	g.Go(func() error { return f.canary.Run(ctx) })
-	g.Go(func() error { return f.watch(ctx) })
+	g.Go(func() error { return p.WatchFences(ctx, name, log) })
+	g.Go(func() error { return authority.Canary{DB: p.Probes, Every: retiredEvery, Log: log}.Run(ctx) })
+	g.Go(func() error { return p.watchCrossings(ctx, log) })
 	return g.Wait()
 }
 
-func (f *Fences) watch(ctx context.Context) error {
+func (p Pools) watchCrossings(ctx context.Context, log *slog.Logger) error {
 	turn := time.NewTicker(watchesEvery)
 	defer turn.Stop()
 	for {
@@ -58,8 +45,8 @@ func (f *Fences) watch(ctx context.Context) error {
 			return ctx.Err()
 		case <-turn.C:
 		}
-		if _, err := authority.WatchAll(ctx, f.pools.Probes, authority.DefaultLimits(), f.log); err != nil && ctx.Err() == nil {
-			f.log.ErrorContext(ctx, "fences not watched", slog.String("err", pg.Text(err, 300)))
+		if _, err := authority.WatchAll(ctx, p.Probes, authority.DefaultLimits(), log); err != nil && ctx.Err() == nil {
+			log.ErrorContext(ctx, "fences not watched", slog.String("err", pg.Text(err, 300)))
 		}
 	}
 }
