@@ -38,13 +38,7 @@ func TestAuthorityFigures(t *testing.T) {
 	if os.Getenv("RAIL_TEST_LOAD") == "full" {
 		rows = append(rows[:len(rows):len(rows)], deepFigures...)
 	}
-	for _, row := range rows {
-		r := check(t, find(t, "authority", specs.Options{Workers: row[0], Faults: row[1], Demands: row[2], Attempts: row[3]}))
-		holds(t, r)
-		if got := [...]int{row[0], row[1], row[2], row[3], r.States, r.Transitions, r.Depth}; got != row {
-			t.Errorf("%s: got %v, want %v", r.Title, got, row)
-		}
-	}
+	agree(t, "authority", rows)
 }
 
 // authorityBounds are the widest at which a defence is judged: one change with one

@@ -2,14 +2,12 @@ package specs_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"briefrail/internal/model"
+	"briefrail/internal/model/modeldoc"
 	"briefrail/internal/model/specs"
 )
 
@@ -278,27 +276,11 @@ func tracesList(head string, all []damage) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// doc is where the tables and traces stand.
+var doc = &modeldoc.Document{Path: "../../../docs/MODEL.md", Writer: "./internal/model/specs"}
+
 // document compares a part of docs/MODEL.md, or writes it.
 func document(t *testing.T, part, want string) {
 	t.Helper()
-	const path = "../../../docs/MODEL.md"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- "+part+": written by go test ./internal/model/specs -rewrite -->\n", "<!-- "+part+": end -->\n"
-	before, rest, found := strings.Cut(string(text), begin)
-	got, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no part between %q and %q", path, begin, end)
-	}
-	if *rewrite && got != want {
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		got = want
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s, %s (-want +got; go test ./internal/model/specs -rewrite writes it):\n%s", path, part, d)
-	}
+	doc.Holds(t, part, want, *rewrite)
 }

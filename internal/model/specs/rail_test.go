@@ -50,8 +50,15 @@ var ledgerFigures = [][7]int{ // constant
 // With every defence on everything holds, and what must be possible is.
 func TestLedgerFigures(t *testing.T) {
 	t.Parallel()
-	for _, row := range ledgerFigures {
-		r := check(t, find(t, "ledger", specs.Options{Workers: row[0], Faults: row[1], Demands: row[2], Attempts: row[3]}))
+	agree(t, "ledger", ledgerFigures)
+}
+
+// agree holds a model to its figures: workers, faults, demands, attempts; states,
+// transitions, depth. Everything that it promises holds in all of them.
+func agree(t *testing.T, name string, figures [][7]int) {
+	t.Helper()
+	for _, row := range figures {
+		r := check(t, find(t, name, specs.Options{Workers: row[0], Faults: row[1], Demands: row[2], Attempts: row[3]}))
 		holds(t, r)
 		if got := [...]int{row[0], row[1], row[2], row[3], r.States, r.Transitions, r.Depth}; got != row {
 			t.Errorf("%s: got %v, want %v", r.Title, got, row)
