@@ -262,12 +262,10 @@ func TestClientWaitsForAClosing(t *testing.T) {
 		_, err := sender(t, drafts, 100000, p.toA.url).Resume(t.Context(), i.Matter, i.ID)
 		done <- err
 	}()
-	for before := p.toA.passed(); p.toA.passed() == before; { // it is at the door
-		select {
-		case err := <-done:
-			t.Fatalf("it did not wait: %v", err)
-		case <-time.After(time.Millisecond):
-		}
+	before := p.toA.passed()
+	eventually(t, "it is at the door", func() bool { return len(done) > 0 || p.toA.passed() != before })
+	if len(done) > 0 {
+		t.Fatalf("it did not wait: %v", <-done)
 	}
 	p.open(t)
 	if err := <-done; err != nil {
@@ -407,13 +405,7 @@ func TestClientKilledBeforeItsReply(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for r.executed(t) == 0 {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the intent never came")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	eventually(t, "the intent comes", func() bool { return r.executed(t) > 0 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

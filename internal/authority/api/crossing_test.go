@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -35,9 +34,7 @@ func TestClientsDuringACrossing(t *testing.T) {
 			}
 		})
 	}
-	for p.a.executed(t) < clients {
-		runtime.Gosched()
-	}
+	eventually(t, "the first has executed some", func() bool { return p.a.executed(t) >= clients })
 	p.close(t)
 	p.a.verb(t, p.a.control.Drain, p.awayA)
 	p.a.verb(t, p.a.control.Seal, p.awayA)

@@ -13,10 +13,12 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -273,11 +275,23 @@ func (r *rig) counted(t *testing.T, answer string) float64 {
 func TestTheLedgerIsAway(t *testing.T) {
 	t.Parallel()
 	r, i := newRig(t), anIntent()
-	r.pool.Close()
-	a := r.post(t, forFirm, i)
-	if a.status < 500 || a.header.Get(api.EpochHeader) != "" || !strings.Contains(a.fault.Detail, "receipt") || a.fault.IntentID != i.ID {
-		t.Errorf("got %d %s", a.status, a.raw)
+	left := httptest.NewServer(http.NotFoundHandler())
+	left.Close()
+	pool, err := pgxpool.New(t.Context(), "postgres://rail@"+left.Listener.Addr().String()+"/rail")
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer pool.Close()
+	o := r.options()
+	o.DB, o.Registerer = pool, prometheus.NewRegistry()
+	r.serve(t, o)
+	a := r.post(t, forFirm, i)
+	a.problem(t, http.StatusServiceUnavailable, "unavailable")
+	if a.header.Get(api.EpochHeader) != "" || a.header.Get("Retry-After") == "" || !strings.Contains(a.fault.Detail, "receipt") || a.fault.IntentID != i.ID {
+		t.Errorf("got %s", a.raw)
+	}
+	r.get(t, forFirm, "/v1/intents/"+i.ID).problem(t, http.StatusServiceUnavailable, "unavailable")
+	r.get(t, forFirm, r.path("authority")).problem(t, http.StatusServiceUnavailable, "unavailable")
 }
 
 func TestTLSAndTheEnd(t *testing.T) {

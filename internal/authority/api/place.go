@@ -52,9 +52,7 @@ func (s *Server) place(r *http.Request, c caller) answer {
 	if bad != nil {
 		return *bad
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askLimit)
-	defer cancel()
-	give, ok := s.turn(ctx)
+	ctx, give, ok := s.turn(r)
 	if !ok {
 		return tooBusy().about(key, rail.UUID{})
 	}
@@ -107,9 +105,7 @@ func (s *Server) find(r *http.Request, c caller) answer {
 	if err != nil || id.IsZero() {
 		return problem(malformed, "malformed", http.StatusBadRequest, "The path names no intent", "An intent id is a UUID of the form 01234567-89ab-cdef-0123-456789abcdef.")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askLimit)
-	defer cancel()
-	give, ok := s.turn(ctx)
+	ctx, give, ok := s.turn(r)
 	if !ok {
 		return tooBusy().about(rail.Key{}, id)
 	}

@@ -55,14 +55,20 @@ func newRig(t *testing.T) *rig {
 	r.pool = r.db.PoolAs(t, "rail_worker")
 	r.control = authority.Controller{DB: r.db.Pool, Actor: authority.Actor{Name: "test", Reason: "test"}}
 	r.tokens = "# who, and the token\nall " + forAll + "\n\n" + r.key.Firm.String() + " " + forFirm + "\n" + r.other.String() + " " + forOther + "\n"
-	s, err := api.New(r.options())
+	r.serve(t, r.options())
+	return r
+}
+
+// serve has the rig ask an interface with these options.
+func (r *rig) serve(t *testing.T, o api.Options) {
+	t.Helper()
+	s, err := api.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
 	r.url = srv.URL
-	return r
 }
 
 func (r *rig) options() api.Options {
@@ -128,14 +134,19 @@ func (r *rig) path(of string) string {
 	return "/v1/firms/" + r.key.Firm.String() + "/matters/" + r.key.Matter.String() + "/" + of
 }
 
-// post submits a JSON value with a token.
-func (r *rig) post(t *testing.T, token string, body any) reply {
+// post submits an intent with a token.
+func (r *rig) post(t *testing.T, token string, i asked) reply {
 	t.Helper()
-	text, err := json.Marshal(body)
+	return r.postTo(t, token, r.path("intents"), i)
+}
+
+func (r *rig) postTo(t *testing.T, token, path string, i asked) reply {
+	t.Helper()
+	text, err := json.Marshal(i)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.do(t, token, http.MethodPost, r.path("intents"), string(text))
+	return r.do(t, token, http.MethodPost, path, string(text))
 }
 
 func (r *rig) get(t *testing.T, token, path string) reply {
@@ -239,6 +250,15 @@ func (r *rig) old(t *testing.T, name, endpoint string) {
 	if err := r.control.RegisterWriter(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// besideOld is a rail with an old writer beside it, and one of the two in charge.
+func besideOld(t *testing.T, writer string) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.old(t, "old-house", "http://old.example")
+	r.fence(t, writer)
+	return r
 }
 
 // fence gives every scope to a writer that has it already.

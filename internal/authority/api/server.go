@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"briefrail/internal/pg"
+	"briefrail/internal/web"
 )
 
 // Limits of the listener.
@@ -80,7 +81,7 @@ func New(o Options) (*Server, error) {
 }
 
 // Run listens until ctx ends, then lets requests in flight finish for a moment. Whoever
-// is cut off then asks for the receipt.
+// is cut off then asks for the receipt, which is in the database.
 func (s *Server) Run(ctx context.Context) error {
 	if s.opts.Listen == "" {
 		<-ctx.Done()
@@ -104,19 +105,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.certificate})
 	}
 	s.announce(ctx, l.Addr())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	select {
-	case err := <-served:
+	if err := web.Serve(ctx, srv, l, stopLimit); err != nil {
 		return fmt.Errorf("listener of intents %s: %w", l.Addr(), err)
-	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
-	defer cancel()
-	if srv.Shutdown(stop) != nil {
-		_ = srv.Close() // the receipts of those that are left are in the database
-	}
-	<-served //nolint:errcheck // what Serve says after a shutdown is only that it was shut down
 	return ctx.Err()
 }
 
@@ -160,14 +151,17 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// turn waits for one of the places at the database; give ends it. false: too busy.
-func (s *Server) turn(ctx context.Context) (give func(), ok bool) {
-	wait, cancel := context.WithTimeout(ctx, slotLimit)
-	defer cancel()
+// turn waits for one of the places at the database, no longer than the caller does;
+// give ends it. false: too busy. What is asked under ctx then is not ended by a caller
+// who goes: it would cost the session, and the outcome is in a receipt either way.
+func (s *Server) turn(r *http.Request) (ctx context.Context, give func(), ok bool) {
+	wait, enough := context.WithTimeout(r.Context(), slotLimit)
+	defer enough()
 	select {
 	case s.slots <- struct{}{}:
-		return func() { <-s.slots }, true
 	case <-wait.Done():
-		return nil, false
+		return nil, nil, false
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askLimit)
+	return ctx, func() { cancel(); <-s.slots }, true
 }

@@ -16,8 +16,7 @@ import (
 	"briefrail/internal/rail"
 )
 
-// submit has one intent judged. What the database does is not ended by a caller who
-// goes: the outcome is in a receipt either way.
+// submit has one intent judged.
 func (s *Server) submit(r *http.Request, c caller) answer {
 	key, bad := keyOf(r, c)
 	if bad != nil {
@@ -28,9 +27,7 @@ func (s *Server) submit(r *http.Request, c caller) answer {
 		bad.key = key
 		return *bad
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askLimit)
-	defer cancel()
-	give, ok := s.turn(ctx)
+	ctx, give, ok := s.turn(r)
 	if !ok {
 		return tooBusy().about(key, i.ID)
 	}
