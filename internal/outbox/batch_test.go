@@ -10,11 +10,13 @@ import (
 	"briefrail/internal/rail"
 )
 
+const appendSQL = `INSERT INTO ops.domain_event_outbox (event_id, firm_id, matter_id, event_name) VALUES ($1, gen_random_uuid(), gen_random_uuid(), 'document.uploaded')`
+
 // append1 commits a fact of a fresh matter and returns its id.
 func append1(t *testing.T, db *pgtest.DB) rail.UUID {
 	t.Helper()
 	id := rail.NewUUID()
-	exec(t, db, `INSERT INTO ops.domain_event_outbox (event_id, firm_id, matter_id, event_name) VALUES ($1, gen_random_uuid(), gen_random_uuid(), 'document.uploaded')`, id)
+	exec(t, db, appendSQL, id)
 	return id
 }
 
@@ -111,15 +113,14 @@ func TestALateCommitIsFoundAndAGapIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = late.Rollback(t.Context()) }()
-	const insert = `INSERT INTO ops.domain_event_outbox (firm_id, matter_id, event_name) VALUES (gen_random_uuid(), gen_random_uuid(), 'document.uploaded')`
-	if _, err := late.Exec(t.Context(), insert); err != nil {
+	if _, err := late.Exec(t.Context(), appendSQL, rail.NewUUID()); err != nil {
 		t.Fatal(err)
 	}
 	rolledBack, err := db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rolledBack.Exec(t.Context(), insert); err != nil {
+	if _, err := rolledBack.Exec(t.Context(), appendSQL, rail.NewUUID()); err != nil {
 		t.Fatal(err)
 	}
 	if err := rolledBack.Rollback(t.Context()); err != nil {
@@ -140,6 +141,25 @@ func TestALateCommitIsFoundAndAGapIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// succeeded holds that whoever has lost its share reads nothing, marks nothing and notes
+// nothing of what it has in hand, and that the heir marks all of it.
+func succeeded(t *testing.T, db *pgtest.DB, old outbox.Holder, s outbox.Share, inHand []outbox.Pending, heir outbox.Holder, owner outbox.Share) {
+	t.Helper()
+	if n := mark(t, db, old, inHand); n != 0 {
+		t.Errorf("the old holder marked %d", n)
+	}
+	noted, _, err := outbox.Fail(t.Context(), db.Pool, old, []outbox.Refused{{Pending: inHand[0], Code: "x", Park: true}}, retry())
+	if err != nil || noted != 0 {
+		t.Errorf("the old holder noted %d, %v", noted, err)
+	}
+	if got := batch(t, db, old, look(s, 100)); len(got) != 0 {
+		t.Errorf("the old holder reads %d", len(got))
+	}
+	if n := mark(t, db, heir, batch(t, db, heir, look(owner, 100))); n != len(inHand) {
+		t.Errorf("the heir marked %d of %d", n, len(inHand))
+	}
+}
+
 // field report 13: a relay that slept past its lease reads nothing, marks nothing
 // and notes nothing; its successor does.
 func TestAZombieWritesNothing(t *testing.T) {
@@ -151,19 +171,7 @@ func TestAZombieWritesNothing(t *testing.T) {
 	inHand := batch(t, db, zombie, look(s, 100))
 	lapse(t, db, zombie)
 	owner := take(t, db, heir)
-	if n := mark(t, db, zombie, inHand); n != 0 {
-		t.Errorf("the zombie marked %d", n)
-	}
-	noted, _, err := outbox.Fail(t.Context(), db.Pool, zombie, []outbox.Refused{{Pending: inHand[0], Code: "x", Park: true}}, retry())
-	if err != nil || noted != 0 {
-		t.Errorf("the zombie noted %d, %v", noted, err)
-	}
-	if got := batch(t, db, zombie, look(s, 100)); len(got) != 0 {
-		t.Errorf("the zombie reads %d", len(got))
-	}
-	if n := mark(t, db, heir, batch(t, db, heir, look(owner, 100))); n != 20 {
-		t.Errorf("the heir marked %d", n)
-	}
+	succeeded(t, db, zombie, s, inHand, heir, owner)
 	// the same process again, under a newer epoch: what it read under the old one stays void
 	appendMany(t, db, 1)
 	old := batch(t, db, heir, look(owner, 100))
@@ -194,19 +202,7 @@ COMMIT`)
 	if !slices.Equal(owner.Leases, s.Leases) {
 		t.Fatal("the heir's epochs are not those of the old holder")
 	}
-	if n := mark(t, db, old, inHand); n != 0 {
-		t.Errorf("the old holder marked %d", n)
-	}
-	noted, _, err := outbox.Fail(t.Context(), db.Pool, old, []outbox.Refused{{Pending: inHand[0], Code: "x", Park: true}}, retry())
-	if err != nil || noted != 0 {
-		t.Errorf("the old holder noted %d, %v", noted, err)
-	}
-	if got := batch(t, db, old, look(s, 100)); len(got) != 0 {
-		t.Errorf("the old holder reads %d", len(got))
-	}
-	if n := mark(t, db, heir, batch(t, db, heir, look(owner, 100))); n != 20 {
-		t.Errorf("the heir marked %d", n)
-	}
+	succeeded(t, db, old, s, inHand, heir, owner)
 }
 
 func retry() outbox.Backoff { return outbox.Backoff{First: 10 * time.Second, Max: time.Minute} }
