@@ -28,8 +28,8 @@ SELECT l.epoch, coalesce(o.traceparent, ''), coalesce(o.tracestate, '')
      ORDER BY f.seq DESC LIMIT 128) o ON true`
 
 // Origin reads what caused a claim: the trace contexts of the facts that its build
-// serves, of the latest 128 at most and each once, and the ledger's epoch. It is right while the claim
-// is live.
+// serves, of the latest 128 at most and each once, and the ledger's epoch. It is right
+// while the claim is live.
 func Origin(ctx context.Context, db pg.DB, c jobs.Claim) (causes []rail.TraceContext, epoch int64, err error) {
 	rows, err := db.Query(ctx, originSQL, c.Key.Firm, c.Key.Matter, c.Token.Generation)
 	if err != nil {

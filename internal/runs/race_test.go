@@ -94,6 +94,20 @@ func took(t *testing.T, db pg.DB, k rail.Key) (c runs.Claimed, ok bool) {
 	return got[0], true
 }
 
+// lapsed is took for a matter that is free, with a lease that runs out at once.
+func lapsed(t *testing.T, db pg.DB, k rail.Key) (c runs.Claimed, ok bool) {
+	t.Helper()
+	c, ok = took(t, db, k)
+	if !ok {
+		t.Error("nothing claimed")
+		return c, false
+	}
+	if _, err := db.Exec(t.Context(), `UPDATE ops.matter_frame_jobs SET lease_expires_at = clock_timestamp() WHERE run_id = $1`, c.Token.Run); err != nil {
+		t.Error(err)
+	}
+	return c, true
+}
+
 // rowOf is the part of a job row that the races judge by.
 type rowOf struct {
 	Status                      string
@@ -224,13 +238,9 @@ func TestRaceOfLandSweepRenewAndCancel(t *testing.T) {
 	race(t, db, races(), func(int) {
 		k := newKey()
 		asked(t, pool, k, 1)
-		c, ok := took(t, pool, k)
+		c, ok := lapsed(t, pool, k)
 		if !ok {
-			t.Error("nothing claimed")
 			return
-		}
-		if _, err := pool.Exec(t.Context(), `UPDATE ops.matter_frame_jobs SET lease_expires_at = clock_timestamp() WHERE run_id = $1`, c.Token.Run); err != nil {
-			t.Error(err)
 		}
 		var landed, released error
 		var was string
@@ -333,13 +343,9 @@ func TestRaceOfZombiesAndTakeOvers(t *testing.T) {
 	pool := db.NewPool(t, 16)
 	race(t, db, races(), func(int) {
 		k := newKey()
-		first, ok := took(t, pool, k)
+		first, ok := lapsed(t, pool, k)
 		if !ok {
-			t.Error("nothing claimed")
 			return
-		}
-		if _, err := pool.Exec(t.Context(), `UPDATE ops.matter_frame_jobs SET lease_expires_at = clock_timestamp() WHERE run_id = $1`, first.Token.Run); err != nil {
-			t.Error(err)
 		}
 		var zombie error
 		takers := [3]runs.Claimed{}

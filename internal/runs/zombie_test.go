@@ -247,25 +247,40 @@ func (z *zombie) stallInserts() (let func()) {
 	}
 }
 
+// stalls has a zombie whose lease ran out land, as far as the insert of its frame; let
+// goes on with it.
+func (z *zombie) stalls() (let func()) {
+	z.t.Helper()
+	expireLease(z.t, z.db, z.key)
+	let = z.stallInserts()
+	close(z.wake)
+	eventually(z.t, "the landing stalls", z.waiting(1))
+	return let
+}
+
+// taken has another holder wait for the row, and hands over what that one gets.
+func (z *zombie) taken() <-chan runs.Claimed {
+	z.t.Helper()
+	won := make(chan runs.Claimed, 1)
+	go func() {
+		c, _ := took(z.t, z.db.Pool, z.key)
+		won <- c
+	}()
+	eventually(z.t, "the take-over waits for the row", z.waiting(2))
+	return won
+}
+
 // Point four: inside the landing, after its token check. The row is the zombie's
 // until its transaction ends, so nobody can be told to build meanwhile: it lands
 // once, and whoever waited takes the next number.
 func TestZombieAfterItsTokenCheck(t *testing.T) {
 	both(t, func(t *testing.T, pad int) {
 		z := haunt(t, plain, true, pad)
-		expireLease(t, z.db, z.key)
-		let := z.stallInserts()
-		close(z.wake)
-		eventually(t, "the landing stalls", z.waiting(1))
+		let := z.stalls()
 		if gone, err := sweep.Expire(t.Context(), z.db.Pool, 10, runs.Retry{MaxAttempts: 6}); err != nil || len(gone) != 0 {
 			t.Errorf("swept a row that is being landed: %v, %v", gone, err)
 		}
-		won := make(chan runs.Claimed)
-		go func() {
-			c, _ := took(t, z.db.Pool, z.key)
-			won <- c
-		}()
-		eventually(t, "the take-over waits for the row", z.waiting(2))
+		won := z.taken()
 		let()
 		fresh := <-won
 		z.stop()
@@ -282,16 +297,8 @@ func TestZombieAfterItsTokenCheck(t *testing.T) {
 func TestZombieWhoseSessionDiesInItsLanding(t *testing.T) {
 	both(t, func(t *testing.T, pad int) {
 		z := haunt(t, plain, true, pad)
-		expireLease(t, z.db, z.key)
-		let := z.stallInserts()
-		close(z.wake)
-		eventually(t, "the landing stalls", z.waiting(1))
-		won := make(chan runs.Claimed)
-		go func() {
-			c, _ := took(t, z.db.Pool, z.key)
-			won <- c
-		}()
-		eventually(t, "the take-over waits for the row", z.waiting(2))
+		let := z.stalls()
+		won := z.taken()
 		exec(t, z.db, `SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 		  WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database()`)
 		fresh := <-won

@@ -111,13 +111,13 @@ func (s *Sweeper) pruneStep(ctx context.Context, w *walker) (int64, error) {
 		return 0, err
 	}
 	w.after = rail.Key{}
+	if len(keys) == walkStep {
+		w.after = keys[walkStep-1]
+	}
 	if len(keys) == 0 {
 		return 0, nil
 	}
 	n, err := runs.PruneFrames(ctx, s.db, keys, s.opts.Keep.Frames)
-	if len(keys) == walkStep {
-		w.after = keys[walkStep-1]
-	}
 	s.metrics.pruned.WithLabelValues("frames").Add(float64(n))
 	return n, err
 }
