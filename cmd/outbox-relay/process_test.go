@@ -1,19 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"briefrail/internal/nudge/awsfake"
 	"briefrail/internal/pg/pgtest"
+	"briefrail/internal/telemetry/telemetrytest"
 )
 
 // TestMain lets the test binary stand for the program, so that the relays that are
@@ -67,21 +66,10 @@ func (c *cloud) env(more ...string) []string {
 type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
-	mu     sync.Mutex
-	log    bytes.Buffer
+	log    telemetrytest.Log
 }
 
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *process) said() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
-}
+func (p *process) said() string { return p.log.String() }
 
 func launch(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
@@ -90,7 +78,7 @@ func launch(t *testing.T, env []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{cmd: exec.Command(self, args...), exited: make(chan struct{})}
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, p, p
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, &p.log, &p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

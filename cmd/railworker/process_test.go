@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"io"
 	"maps"
@@ -11,10 +10,11 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"briefrail/internal/telemetry/telemetrytest"
 )
 
 // settings are RAIL_ variables without the prefix.
@@ -180,24 +180,7 @@ func (p *process) metric(series string) float64 {
 }
 
 // logBuffer keeps what a process writes.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-var _ io.Writer = (*logBuffer)(nil)
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
+type logBuffer struct{ telemetrytest.Log }
 
 func (l *logBuffer) tail(n int) string {
 	s := l.String()

@@ -25,11 +25,7 @@ func TestEveryFactIsSentAndMarkedOnce(t *testing.T) {
 	eventually(t, "everything published", func() bool { return unpublished(t, db) == 0 })
 	ids = append(ids, facts(t, db, 3)...) // while it is idle
 	eventually(t, "everything published", func() bool { return unpublished(t, db) == 0 })
-	for _, id := range ids {
-		if n := bus.taken(id); n != 1 {
-			t.Errorf("fact %s was sent %d times", id, n)
-		}
-	}
+	bus.tookOnce(t, ids)
 	eventually(t, "all counted", func() bool { return r.metric(t, "rail_outbox_published_total", "") == 703 })
 	if n := r.metric(t, "rail_outbox_commit_to_publish_seconds", ""); n != 703 {
 		t.Errorf("%v ages observed", n)
@@ -83,11 +79,7 @@ func TestResultsArePerEntry(t *testing.T) {
 	exec(t, db, `UPDATE ops.outbox_failures SET next_attempt_at = clock_timestamp()`)
 	bus.set(nil)
 	eventually(t, "the rest published", func() bool { return unpublished(t, db) == 0 })
-	for _, id := range ids {
-		if n := bus.taken(id); n != 1 {
-			t.Errorf("%s was taken %d times", id, n)
-		}
-	}
+	bus.tookOnce(t, ids)
 }
 
 // An answer that fits no question marks nothing.
@@ -204,11 +196,7 @@ func TestASinkPausesAndRecovers(t *testing.T) {
 	if n := strings.Count(r.log.String(), "sink paused"); n != 1 {
 		t.Errorf("%d errors in the log", n)
 	}
-	for _, id := range ids {
-		if n := bus.taken(id); n != 1 {
-			t.Errorf("%s taken %d times", id, n)
-		}
-	}
+	bus.tookOnce(t, ids)
 }
 
 // A name that alone is forbidden does not stop the others.
@@ -303,11 +291,8 @@ func TestSeveralSinks(t *testing.T) {
 	})
 	second.set(nil)
 	eventually(t, "all published", func() bool { return unpublished(t, db) == 0 })
-	for _, id := range ids {
-		if a, b := first.taken(id), second.taken(id); a != 1 || b != 1 {
-			t.Errorf("%s: taken %d times by one, %d by the other", id, a, b)
-		}
-	}
+	first.tookOnce(t, ids)
+	second.tookOnce(t, ids)
 }
 
 // A stop finishes what was sent, marks it, and gives the buckets back.
@@ -394,11 +379,7 @@ func TestTheDatabaseGoesAndComesBack(t *testing.T) {
 	bus.set(nil)
 	r.line.cut.Store(false)
 	eventually(t, "published", func() bool { return unpublished(t, db) == 0 })
-	for _, id := range ids {
-		if n := bus.taken(id); n != 1 {
-			t.Errorf("%s taken %d times", id, n)
-		}
-	}
+	bus.tookOnce(t, ids)
 }
 
 func TestAnIdleRelayAsksTwiceASecondAtMost(t *testing.T) {

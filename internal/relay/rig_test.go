@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,6 +19,7 @@ import (
 	"briefrail/internal/pg/pgtest"
 	"briefrail/internal/rail"
 	"briefrail/internal/relay"
+	"briefrail/internal/telemetry/telemetrytest"
 )
 
 // fakeBus is a sink that answers as it is told and remembers what it took.
@@ -68,6 +68,16 @@ func (b *fakeBus) taken(id rail.UUID) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.took[id]
+}
+
+// tookOnce holds that each fact was taken, and none a second time.
+func (b *fakeBus) tookOnce(t *testing.T, ids []rail.UUID) {
+	t.Helper()
+	for _, id := range ids {
+		if n := b.taken(id); n != 1 {
+			t.Errorf("fact %s was taken %d times", id, n)
+		}
+	}
 }
 
 func (b *fakeBus) askedFor(id rail.UUID) int {
@@ -155,26 +165,9 @@ type running struct {
 	line  *line
 	loops *loops
 	reg   *prometheus.Registry
-	log   *syncBuffer
+	log   *telemetrytest.Log
 	stop  context.CancelFunc
 	done  chan error
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
 }
 
 func options(bus relay.Publisher) relay.Options {
@@ -194,7 +187,7 @@ func start(t *testing.T, db *pgtest.DB, o relay.Options) *running {
 // startOn is start with sessions of the relay's own.
 func startOn(t *testing.T, db pg.DB, o relay.Options) *running {
 	t.Helper()
-	r := &running{line: &line{DB: db}, loops: &loops{}, reg: prometheus.NewRegistry(), log: &syncBuffer{}, done: make(chan error, 1)}
+	r := &running{line: &line{DB: db}, loops: &loops{}, reg: prometheus.NewRegistry(), log: &telemetrytest.Log{}, done: make(chan error, 1)}
 	o.Loops, o.Log = r.loops, slog.New(slog.NewTextHandler(r.log, nil))
 	r.Relay = relay.New(r.line, r.reg, o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -1,6 +1,7 @@
 // Package telemetrytest holds docs/METRICS.md to the registries of the programs: what
 // a program exports stands there with its type, labels and words, and nothing else
-// stands there. Rules and boards are then held to that one list.
+// stands there. Rules and boards are then held to that one list. Log is what a test gives
+// a program to log to.
 //
 // It serves tests only and owns nothing.
 package telemetrytest

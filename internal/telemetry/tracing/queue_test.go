@@ -17,6 +17,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	sdktest "go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+
+	"briefrail/internal/telemetry/telemetrytest"
 )
 
 // sink is an exporter that a test scripts.
@@ -46,24 +48,6 @@ func (s *sink) sizes() []int {
 }
 
 func (s *sink) Shutdown(context.Context) error { return nil }
-
-// text keeps a log.
-type text struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (w *text) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(b)
-}
-
-func (w *text) count(word string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Count(w.b.String(), word)
-}
 
 // started is a queue over a sink, of four spans, two a batch.
 func started(t *testing.T, s *sink, log io.Writer) *queue {
@@ -119,7 +103,7 @@ func TestBatchesAreFullOrLate(t *testing.T) {
 func TestAHangingCollectorHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log := &text{}
+		log := &telemetrytest.Log{}
 		q := started(t, &sink{hang: true}, log)
 		end(q, 2)
 		synctest.Wait()
@@ -132,13 +116,13 @@ func TestAHangingCollectorHoldsUpNobody(t *testing.T) {
 		if q.counted("failed") != 2 {
 			t.Errorf("%v failed", q.counted("failed"))
 		}
-		if n := log.count("spans lost"); n != 1 {
+		if n := strings.Count(log.String(), "spans lost"); n != 1 {
 			t.Errorf("said %d times in a minute", n)
 		}
 		time.Sleep(2 * time.Minute)
 		end(q, 100)
 		time.Sleep(time.Second)
-		if n := log.count("spans lost"); n != 2 {
+		if n := strings.Count(log.String(), "spans lost"); n != 2 {
 			t.Errorf("said %d times in three minutes", n)
 		}
 		stop, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -157,12 +141,12 @@ func TestAHangingCollectorHoldsUpNobody(t *testing.T) {
 func TestAFailedBatchIsCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log := &text{}
+		log := &telemetrytest.Log{}
 		q := started(t, &sink{err: errors.New("no\nway\xff")}, log)
 		end(q, 2)
 		q.finish(t.Context())
-		if q.counted("failed") != 2 || q.counted("delivered") != 0 || log.count(`err="no way`) != 1 {
-			t.Errorf("%v failed: %s", q.counted("failed"), log.b.String())
+		if q.counted("failed") != 2 || q.counted("delivered") != 0 || strings.Count(log.String(), `err="no way`) != 1 {
+			t.Errorf("%v failed: %s", q.counted("failed"), log.String())
 		}
 	})
 }
