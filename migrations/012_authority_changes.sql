@@ -104,7 +104,8 @@ BEGIN
     SELECT n.name, n.rights FROM ops.writers w CROSS JOIN LATERAL (
       SELECT unnest(w.database_roles), 'ops.admit(text, text, bigint), ops.admit_matter(uuid, text, bigint), ops.matter_bucket(uuid), ops.matter_authority(uuid)'
       UNION ALL
-      SELECT w.importer_role, 'ops.import_frame(uuid, uuid, bigint, jsonb, bytea, text, text), ops.import_intent(uuid, uuid, uuid, text, bigint, bytea, text, jsonb, text), ops.matter_bucket(uuid)'
+      SELECT w.importer_role, 'ops.import_frame(uuid, uuid, bigint, jsonb, bytea, text, text), ops.import_intent(uuid, uuid, uuid, text, bigint, bytea, text, jsonb, text), '
+             'ops.to_export(smallint, integer), ops.note_exported(bigint[]), ops.matter_bucket(uuid)'
        WHERE w.importer_role IS NOT NULL) AS n (name, rights)
      WHERE w.name = in_writer AND w.kind = 'external'
   LOOP
@@ -160,12 +161,13 @@ END $$;
 
 -- 2. The change.
 
+-- A hold on every scope holds no drill: the dry run of a way back is one.
 CREATE FUNCTION ops.no_hold(in_scope text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   h ops.write_fence_holds;
 BEGIN
-  SELECT * INTO h FROM ops.write_fence_holds WHERE released_at IS NULL AND (scope IS NULL OR scope = in_scope) LIMIT 1;
+  SELECT * INTO h FROM ops.write_fence_holds WHERE released_at IS NULL AND (scope = in_scope OR scope IS NULL AND in_scope NOT LIKE 'fixture/%') LIMIT 1;
   IF FOUND THEN
     PERFORM ops.change_denied('RF423', 'change_held', format('hold %s (%s) stops widening', h.id, h.watch), 'railctl authority release ' || h.id);
   END IF;

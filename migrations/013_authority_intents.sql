@@ -398,13 +398,28 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   UPDATE ops.writer_paths SET tried_at = clock_timestamp(), refused = $4, answer = left($5, 500) WHERE writer = $1 AND kind = $2 AND path = $3
 $$;
 
--- Everything up to a position has reached the old side. Returns how many rows that was.
-CREATE FUNCTION ops.note_exported(in_bucket smallint, up_to bigint) RETURNS bigint
+-- What the rail committed while a writer may come back, and that writer's importer has
+-- not taken over yet, oldest first; every bucket where in_bucket is null. There is no
+-- frame where retention took it: a newer one of the matter follows.
+CREATE FUNCTION ops.to_export(in_bucket smallint, at_most integer)
+RETURNS TABLE (seq bigint, bucket smallint, firm uuid, matter uuid, generation bigint, frame jsonb, digest bytea)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT l.seq, l.bucket, l.firm_id, l.matter_id, l.generation, m.frame, l.digest
+    FROM ops.write_fence_changes c JOIN ops.writers w ON w.name = c.from_writer AND w.importer_role = ops.acting_role()
+    JOIN ops.write_fences f ON f.scope = c.scope AND (in_bucket IS NULL OR f.bucket = in_bucket)
+    JOIN ops.compatibility_log l ON l.bucket = f.bucket AND l.epoch = c.to_epoch AND l.exported_at IS NULL
+    LEFT JOIN ops.matter_frames m ON m.firm_id = l.firm_id AND m.matter_id = l.matter_id AND m.generation = l.generation
+   WHERE c.phase = 'advanced' ORDER BY l.seq LIMIT at_most
+$$;
+
+-- These have reached the old side, by their positions: one by one, as a row of a lower
+-- position may have committed since they were read. Returns how many that was.
+CREATE FUNCTION ops.note_exported(seqs bigint[]) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   n bigint;
 BEGIN
-  UPDATE ops.compatibility_log SET exported_at = clock_timestamp() WHERE bucket = in_bucket AND seq <= up_to AND exported_at IS NULL;
+  UPDATE ops.compatibility_log SET exported_at = clock_timestamp() WHERE seq = ANY (seqs) AND exported_at IS NULL;
   GET DIAGNOSTICS n = ROW_COUNT;
   RETURN n;
 END $$;

@@ -32,13 +32,15 @@ BEGIN
 END $$;
 
 -- Each row is one thing that is not as it has to be, twenty of a kind at most. Seven
--- invariants, and what must be done before a crossing: everything imported, no intent
--- whose outcome is unknown, and facts published where they have to be.
+-- invariants, and what must be done before a crossing: everything imported, or exported
+-- on the way back, no intent whose outcome is unknown, and the rail's facts published
+-- where they have to be.
 CREATE FUNCTION ops.verify_scope(in_scope text, in_writer text, up_to bigint) RETURNS TABLE (check_name text, firm uuid, matter uuid, detail text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   b smallint := (SELECT w.bucket FROM ops.write_fences w WHERE w.scope = in_scope);
+  rails boolean := EXISTS (SELECT 1 FROM ops.writers w WHERE w.name = in_writer AND w.kind = 'rail');
 BEGIN
   RETURN QUERY SELECT 'ids_unique', min(f.firm_id::text)::uuid, f.matter_id, format('sequence %s stands in %s frames', f.source_sequence, count(*))
     FROM ops.matter_frames f WHERE ops.matter_bucket(f.matter_id) = b AND f.source = 'import' GROUP BY f.firm_id, f.matter_id, f.source_sequence HAVING count(*) > 1 LIMIT 20;
@@ -88,9 +90,12 @@ BEGIN
    WHERE j.bucket = b AND k.facts < k.landings LIMIT 20;
 
   RETURN QUERY SELECT 'imported', NULL::uuid, n.matter, format('sequence %s is not imported, only %s', n.sequence, coalesce(n.imported, 0)) FROM ops.not_imported(in_scope, in_writer, up_to) n;
+  RETURN QUERY SELECT 'exported', l.firm_id, l.matter_id, format('generation %s has not reached the old side', l.generation)
+    FROM ops.write_fences w JOIN ops.write_fence_changes c ON c.scope = w.scope AND c.phase = 'advanced' AND c.to_epoch = w.epoch
+    JOIN ops.compatibility_log l ON l.bucket = w.bucket AND l.epoch = w.epoch AND l.exported_at IS NULL WHERE w.scope = in_scope AND rails ORDER BY l.seq LIMIT 20;
   RETURN QUERY SELECT 'intents_unknown', i.firm_id, i.matter_id, format('nobody knows what became of intent %s', i.intent_id) FROM ops.write_intents i WHERE i.bucket = b AND i.outcome = 'unknown' LIMIT 20;
   RETURN QUERY SELECT 'publication', o.firm_id, o.matter_id, format('fact %s of sequence %s is not published', o.event_id, o.seq)
-    FROM ops.domain_event_outbox o WHERE o.bucket = b AND o.published_at IS NULL AND o.seq <= up_to AND (SELECT l.publishing FROM ops.ledger l) = 'required' ORDER BY o.seq LIMIT 20;
+    FROM ops.domain_event_outbox o WHERE rails AND o.bucket = b AND o.published_at IS NULL AND o.seq <= up_to AND (SELECT l.publishing FROM ops.ledger l) = 'required' ORDER BY o.seq LIMIT 20;
 END $$;
 
 -- Foreign keys between guarded tables, and how many rows of the scope they tie to a
@@ -131,11 +136,11 @@ BEGIN
   PERFORM ops.plan_change(back, place, in_from, there, '{"deadline_ms": 60000}', '{}', who, who);
   PERFORM ops.play_crossing(back, who);
   IF EXISTS (SELECT 1 FROM ops.write_fences f WHERE f.scope = place AND f.state = 'open' AND f.writer = in_from AND f.epoch = 3) THEN
-    RAISE EXCEPTION USING ERRCODE = 'RF000', MESSAGE = 'proved';
+    RAISE EXCEPTION USING ERRCODE = 'RF001', MESSAGE = 'proved';
   END IF;
   RAISE EXCEPTION 'it did not come back';
 EXCEPTION
-  WHEN SQLSTATE 'RF000' THEN
+  WHEN SQLSTATE 'RF001' THEN -- not RF000: one that ends so stands for all of its class
     RETURN NULL;
   WHEN OTHERS THEN
     RETURN 'the way back does not work: ' || SQLERRM;
@@ -238,7 +243,8 @@ BEGIN
   RETURN QUERY SELECT 'only_writer', f.state = 'open' AND f.writer = c.to_writer AND f.epoch = c.to_epoch AND c.phase = 'advanced' AND c.window_ends_at > clock_timestamp() AND broken IS NULL,
     coalesce(broken, format('%s is %s under %s at epoch %s; the window of the change ends %s', f.scope, f.state, f.writer, f.epoch, coalesce(c.window_ends_at::text, 'never')));
 
-  SELECT count(*), clock_timestamp() - min(l.committed_at) INTO n, lag FROM ops.compatibility_log l WHERE l.bucket = f.bucket AND l.exported_at IS NULL;
+  SELECT count(*), clock_timestamp() - min(l.committed_at) INTO n, lag FROM ops.compatibility_log l
+   WHERE l.bucket = f.bucket AND l.epoch = c.to_epoch AND l.exported_at IS NULL;
   RETURN QUERY SELECT 'exported', n = 0 OR lag <= most_lag, format('%s frames are not exported, the oldest for %s', n, coalesce(lag, interval '0'));
 
   SELECT count(*) INTO n FROM ops.fence_evidence e WHERE e.scope = c.scope AND e.kind = 'new_feature' AND e.seen_at >= c.advanced_at;
@@ -293,7 +299,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM moved m JOIN ops.write_intents i ON i.bucket = m.bucket AND i.outcome = 'refused' AND i.decided_at > clock_timestamp() - 2 * span GROUP BY m.scope
   UNION ALL
   SELECT m.scope, 'projection_lag_seconds', extract(epoch FROM clock_timestamp() - min(l.committed_at))::float8, NULL
-    FROM moved m JOIN ops.compatibility_log l ON l.bucket = m.bucket AND l.exported_at IS NULL GROUP BY m.scope
+    FROM moved m JOIN ops.write_fence_changes c ON c.scope = m.scope AND c.phase = 'advanced'
+    JOIN ops.compatibility_log l ON l.bucket = m.bucket AND l.epoch = c.to_epoch AND l.exported_at IS NULL GROUP BY m.scope
   UNION ALL
   SELECT m.scope, 'unexplained_differences', n::float8, NULL FROM moved m CROSS JOIN LATERAL ops.shadows_unexplained(m.bucket) AS n WHERE n > 0
   UNION ALL

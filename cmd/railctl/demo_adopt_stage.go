@@ -144,7 +144,7 @@ func (d *adopting) startPrograms(ctx context.Context) (err error) {
 // startBridge waits until its role may import.
 func (d *adopting) startBridge(ctx context.Context) (err error) {
 	st := d.stage
-	d.bridge, err = st.start(ctx, "bridge", "legacy", []string{"bridge"}, "LEGACY_DATABASE_URL="+st.as("legacy_bridge"), "RAIL_DATABASE_URL="+st.dsn)
+	d.bridge, err = st.start(ctx, "bridge", "legacy", []string{"bridge"}, "LEGACY_DATABASE_URL="+st.as("legacy_bridge"))
 	if err == nil {
 		st.workers = append(st.workers, d.bridge)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,9 +24,8 @@ import (
 // the pause of a crossing. It may be killed at any time: what it has brought over is
 // found by its own rows, and bringing it again changes nothing.
 type span struct {
-	db   *pgxpool.Pool // as legacy_bridge
-	rail *pgxpool.Pool // as somebody who may read frames: RAIL_DATABASE_URL
-	log  *slog.Logger
+	db  *pgxpool.Pool // as legacy_bridge
+	log *slog.Logger
 
 	exporting sync.Mutex // one pass at a time
 
@@ -44,18 +42,13 @@ type digested struct {
 const everywhere = -1
 
 func bridge(ctx context.Context, db *pgxpool.Pool, log *slog.Logger, _ []string) error {
-	other, err := pgxpool.New(ctx, os.Getenv("RAIL_DATABASE_URL"))
-	if err != nil {
-		return fmt.Errorf("RAIL_DATABASE_URL: %w", err)
-	}
-	defer other.Close()
-	b := &span{db: db, rail: other, log: log, digests: map[string]digested{}}
+	b := &span{db: db, log: log, digests: map[string]digested{}}
 	var loop sync.WaitGroup
 	loop.Go(func() { b.loop(ctx) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/catch-up", b.catchUp)
 	mux.HandleFunc("GET /v1/heads", b.heads)
-	err = serve(ctx, log, mux)
+	err := serve(ctx, log, mux)
 	loop.Wait()
 	return err
 }
@@ -151,52 +144,46 @@ func (b *span) intents(ctx context.Context, bucket int) error {
 // What the rail committed while this side may still come back. A Brief is taken with
 // the number that orders this side's own.
 const (
-	toExportSQL = `
-SELECT l.bucket, l.seq, l.firm_id::text, l.matter_id::text, l.generation, f.frame::text FROM ops.compatibility_log l
-  JOIN ops.matter_frames f ON f.firm_id = l.firm_id AND f.matter_id = l.matter_id AND f.generation = l.generation
- WHERE l.exported_at IS NULL AND ($1 < 0 OR l.bucket = $1) ORDER BY l.seq`
-	takeSQL = `
+	toExportSQL = `SELECT seq, firm::text, matter::text, generation, frame::text FROM ops.to_export(nullif($1, -1)::smallint, 100)`
+	takeSQL     = `
 INSERT INTO legacy.from_rail AS r (matter_id, firm_id, revision, generation, brief) VALUES ($1, $2, nextval('legacy.revisions'), $3, $4::jsonb)
 ON CONFLICT (matter_id) DO UPDATE SET revision = EXCLUDED.revision, generation = EXCLUDED.generation, brief = EXCLUDED.brief WHERE r.generation < EXCLUDED.generation`
 )
 
 type exported struct {
-	Bucket       int16
 	Seq          int64
 	Firm, Matter string
 	Generation   int64
-	Frame        string
+	Frame        *string // nil: a newer one follows
 }
 
 // export takes each Brief first and says so then: killed between the two, it takes it
-// again, which changes nothing. Both are of one snapshot, so that a Brief which commits
-// meanwhile, with a lower position, is not noted as one that was taken.
+// again, which changes nothing.
 func (b *span) export(ctx context.Context, bucket int) error {
 	b.exporting.Lock()
 	defer b.exporting.Unlock()
-	return pgx.BeginTxFunc(ctx, b.rail, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, toExportSQL, bucket)
+	for {
+		rows, err := b.db.Query(ctx, toExportSQL, bucket)
 		if err != nil {
 			return err
 		}
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[exported])
-		if err != nil {
+		if err != nil || len(all) == 0 {
 			return err
 		}
-		last := map[int16]int64{}
+		var taken []int64
 		for _, e := range all {
-			if _, err := b.db.Exec(ctx, takeSQL, e.Matter, e.Firm, e.Generation, e.Frame); err != nil {
-				return err
+			if e.Frame != nil {
+				if _, err := b.db.Exec(ctx, takeSQL, e.Matter, e.Firm, e.Generation, *e.Frame); err != nil {
+					return err
+				}
 			}
-			last[e.Bucket] = e.Seq
+			taken = append(taken, e.Seq)
 		}
-		for bucket, seq := range last {
-			if _, err := tx.Exec(ctx, `SELECT ops.note_exported($1, $2)`, bucket, seq); err != nil {
-				return err
-			}
+		if _, err := b.db.Exec(ctx, `SELECT ops.note_exported($1)`, taken); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
 }
 
 func bucketOf(scope string) (int, error) {

@@ -62,9 +62,23 @@ func (s *stage) controller(conn *pgxpool.Conn) authority.Controller {
 	return authority.Controller{DB: conn.Conn(), Actor: s.c.Actor}
 }
 
+// step is a verb of any change.
+type step = func(authority.Controller, context.Context, rail.UUID) (authority.Change, error)
+
 // of is a verb of one change.
-func of(do func(authority.Controller, context.Context, rail.UUID) (authority.Change, error), t *testing.T, id rail.UUID) verb {
+func of(do step, t *testing.T, id rail.UUID) verb {
 	return func(c authority.Controller) (authority.Change, error) { return do(c, t.Context(), id) }
+}
+
+// compares stores what a shadow showed before.
+func compares(c authority.Controller, ctx context.Context, id rail.UUID) (authority.Change, error) {
+	ch, _, err := c.Shadow(ctx, id, authority.ShadowOptions{})
+	return ch, err
+}
+
+func verifies(c authority.Controller, ctx context.Context, id rail.UUID) (authority.Change, error) {
+	ch, _, err := c.Verify(ctx, id, nil)
+	return ch, err
 }
 
 // An abort that meets a step of its change takes back what the step did, or comes too
@@ -73,11 +87,13 @@ func TestAnAbortMeetsAStep(t *testing.T) {
 	t.Parallel()
 	steps := map[string]struct {
 		from string
-		do   func(authority.Controller, context.Context, rail.UUID) (authority.Change, error)
+		do   step
 	}{
+		"shadow":  {"shadowed", compares},
 		"close":   {"shadowed", authority.Controller.Close},
 		"drain":   {"closing", authority.Controller.Drain},
 		"seal":    {"drained", authority.Controller.Seal},
+		"verify":  {"sealed", verifies},
 		"advance": {"verified", authority.Controller.Advance},
 	}
 	for name, step := range steps {
@@ -138,7 +154,7 @@ func (s *stage) planBack(t *testing.T, of rail.UUID) rail.UUID {
 	if err := s.c.Exercised(t.Context(), s.scope, "restore"); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, s.Pool, `SELECT ops.note_exported(ops.matter_bucket($1), 1000000)`, s.key.Matter)
+	exec(t, s.importer, `SELECT ops.note_exported(array_agg(seq)) FROM ops.to_export(NULL, 1000)`)
 	m := authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute}
 	ch, conditions, err := s.c.Rollback(t.Context(), of, m)
 	if err != nil || len(conditions) != 5 {
@@ -182,6 +198,57 @@ func TestCompleteMeetsAWayBack(t *testing.T) {
 		}
 		s.wantFence(t, "open", "old", 3)
 	}
+}
+
+// A shadow that is compared once more beside a closing does not take the closing back.
+func TestAShadowMeetsAClosing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	for _, closeFirst := range []bool{true, false} {
+		id := s.planned(t, nil)
+		first, second := of(authority.Controller.Close, t, id), of(compares, t, id)
+		if !closeFirst {
+			first, second = second, first
+		}
+		if one, two := s.interleaved(t, first, second); one.err != nil || two.err != nil || two.Phase != "closing" {
+			t.Fatalf("close first %v: %s, %v, then %s, %v", closeFirst, one.Phase, one.err, two.Phase, two.err)
+		}
+		if ch, err := s.c.Cross(t.Context(), id, s.heads); err != nil || ch.Outcome != "advanced" {
+			t.Fatalf("%+v, %v", ch, err)
+		}
+		s.back(t, id)
+	}
+}
+
+// Nobody plans on what another plan, or the end of a window, is about to change.
+func TestAPlanMeetsWhatEndsItsReason(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	plan := func() verb {
+		m := authority.Move{Change: rail.NewUUID(), Scope: s.scope, To: "rail", Deadline: time.Minute, Budget: time.Minute}
+		return func(c authority.Controller) (authority.Change, error) { return c.Plan(t.Context(), m) }
+	}
+	one, two := s.interleaved(t, plan(), plan())
+	if one.err != nil || pg.SQLState(two.err) != "RF409" || pg.Constraint(two.err) != "change_one_at_a_time" {
+		t.Fatalf("%v, then %v", one.err, two.err)
+	}
+	if _, err := s.c.Abort(t.Context(), one.ID); err != nil {
+		t.Fatal(err)
+	}
+	there := s.cross(t).ID
+	s.mayGoBack(t)
+	back := func(c authority.Controller) (authority.Change, error) {
+		ch, _, err := c.Rollback(t.Context(), there, authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute})
+		return ch, err
+	}
+	one, two = s.interleaved(t, of(authority.Controller.Complete, t, there), back)
+	if one.err != nil || one.Phase != "completed" {
+		t.Fatal(one.Phase, one.err)
+	}
+	s.wantRefusal(t, two.err, "change_window_closed")
+	s.wantFence(t, "open", "rail", 2)
 }
 
 // The window of a change whose way back has been planned may run out meanwhile.

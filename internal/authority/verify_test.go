@@ -28,8 +28,6 @@ func TestEachInvariantBlocks(t *testing.T) {
 		"imported": `UPDATE public.legacy_briefs SET revision = nextval('public.legacy_revisions')`,
 		"intents_unknown": `INSERT INTO ops.write_intents (intent_id, firm_id, matter_id, kind, payload_digest, epoch, writer, outcome)
 			SELECT gen_random_uuid(), firm_id, matter_id, 'brief.regenerate', sha256('p'), 1, 'old', 'unknown' FROM ops.matter_frame_jobs`,
-		"publication": `UPDATE ops.ledger SET publishing = 'required';
-			INSERT INTO ops.domain_event_outbox (seq, firm_id, matter_id, event_name) OVERRIDING SYSTEM VALUE SELECT -1, firm_id, matter_id, 'document.uploaded' FROM ops.matter_frame_jobs`,
 		"digests": `UPDATE ops.matter_frames SET digest = sha256('another')`,
 	} {
 		t.Run(check, func(t *testing.T) {
