@@ -23,13 +23,19 @@ func (r *rig) restoreCheck() (code int, data restored) {
 	return got.code, data
 }
 
-func TestRestoreCheckOfASoundLedger(t *testing.T) {
-	r := newRig(t)
+// served takes a fact through to its Brief, and the Brief's own fact.
+func (r *rig) served() {
+	r.t.Helper()
 	k := newKey()
 	r.fact(k, "document.uploaded")
 	r.decide()
 	r.land(r.claim(k), "b1")
 	r.decide()
+}
+
+func TestRestoreCheckOfASoundLedger(t *testing.T) {
+	r := newRig(t)
+	r.served()
 	live := r.one()
 	r.claim(live)
 	code, got := r.restoreCheck()
@@ -97,11 +103,7 @@ func TestRestoreCheckFindsLostFacts(t *testing.T) {
 // Rows that do not fit each other, and a queue that does not answer, are said.
 func TestRestoreCheckOfRowsThatDoNotFit(t *testing.T) {
 	r := newRig(t)
-	k := newKey()
-	r.fact(k, "document.uploaded")
-	r.decide()
-	r.land(r.claim(k), "b1")
-	r.decide()
+	r.served()
 	r.exec(`ALTER TABLE ops.matter_frames DISABLE TRIGGER ALL`)
 	r.exec(`UPDATE ops.matter_frames SET built_at = built_at - interval '1 day'`)
 	code, got := r.restoreCheck()
