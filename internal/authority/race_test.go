@@ -148,13 +148,19 @@ func TestTheWatchdogOpensWhatNobodyOwns(t *testing.T) {
 	}
 }
 
-// planBack plans a way back that is ready to close.
-func (s *stage) planBack(t *testing.T, of rail.UUID) rail.UUID {
+// mayGoBack meets what a way back asks for besides its window.
+func (s *stage) mayGoBack(t *testing.T) {
 	t.Helper()
 	if err := s.c.Exercised(t.Context(), s.scope, "restore"); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, s.importer, `SELECT ops.note_exported(array_agg(seq)) FROM ops.to_export(NULL, 1000)`)
+}
+
+// planBack plans a way back that is ready to close.
+func (s *stage) planBack(t *testing.T, of rail.UUID) rail.UUID {
+	t.Helper()
+	s.mayGoBack(t)
 	m := authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute}
 	ch, conditions, err := s.c.Rollback(t.Context(), of, m)
 	if err != nil || len(conditions) != 5 {
