@@ -191,7 +191,7 @@ BEGIN
     ops.redecide(text, timestamptz, uuid, text, text), ops.set_publishing(text, text, text), ops.bump_epoch(timestamptz, text, text),
     ops.replay_parked(uuid[], text, text), ops.purge_matter(uuid, uuid, text, text), ops.audit(text, text, text, text, jsonb) TO rail_operator;
   GRANT EXECUTE ON FUNCTION ops.register_writer(text, text, text[], text, text, text, text), ops.configure_fences(text[], text, text, text),
-    ops.fence_guarding(regclass, name, text, text, name, name, text, text), ops.guard_table(regclass, name, text, text, name, name, text, text),
+    ops.fence_guarding(regclass, name, text, text, name, name, text, text), ops.guard_lacks(regclass, name, name), ops.guard_table(regclass, name, text, text, name, name, text, text),
     ops.fence_unguarding(regclass, text, text), ops.unguard_table(regclass, text, text),
     ops.plan_change(uuid, text, text, uuid, jsonb, jsonb, text, text), ops.shadow_change(uuid, jsonb, text, text),
     ops.close_scope(uuid, text, text), ops.drain_scope(uuid), ops.seal_scope(uuid), ops.report_change(uuid, bigint, bytea, jsonb, interval),

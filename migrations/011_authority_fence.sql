@@ -259,17 +259,35 @@ BEGIN
   RETURN tail;
 END $$;
 
+-- What the owner of these functions still has to be granted, to read of a guarded table
+-- whose rows they are, where the decisions end, and what ties them to others; null where
+-- that is nothing.
+CREATE FUNCTION ops.guard_lacks(tab regclass, key_column name, sequence_column name) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  place name := (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tab);
+  unread text;
+BEGIN
+  SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO unread FROM pg_attribute a
+   WHERE a.attrelid = tab AND NOT has_column_privilege(current_user, tab, a.attnum, 'SELECT')
+     AND (a.attname IN (key_column, sequence_column) OR key_column IS NOT NULL AND EXISTS (
+       SELECT 1 FROM pg_constraint k WHERE k.contype = 'f' AND (k.conrelid = tab AND a.attnum = ANY (k.conkey) OR k.confrelid = tab AND a.attnum = ANY (k.confkey))));
+  RETURN CASE WHEN NOT has_schema_privilege(current_user, place, 'USAGE') THEN format('GRANT USAGE ON SCHEMA %I TO %I', place, current_user)
+              WHEN unread IS NOT NULL THEN format('GRANT SELECT (%s) ON %s TO %I', unread, tab, current_user) END;
+END $$;
+
 -- Run by the owner of the table, whose right it is.
 CREATE FUNCTION ops.guard_table(tab regclass, key_column name, scope text, writer text, sequence_column name, epoch_column name, actor text, reason text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tail name := ops.fence_guarding(tab, key_column, scope, writer, sequence_column, epoch_column, actor, reason);
-  ours name := (SELECT r.rolname FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'ops');
+  missing text := ops.guard_lacks(tab, key_column, sequence_column);
 BEGIN
-  -- the final sequence is read from it, and what is not imported yet
-  IF NOT has_table_privilege(ours, tab, 'SELECT') THEN
-    EXECUTE format('GRANT SELECT ON %s TO %I', tab, ours);
+  IF missing LIKE 'GRANT USAGE%' THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('the ledger cannot read %s: the schema is closed to it', tab), HINT = missing;
+  ELSIF missing IS NOT NULL THEN
+    EXECUTE missing;
   END IF;
   EXECUTE format('DROP TRIGGER IF EXISTS write_fence ON %s', tab);
   EXECUTE format('DROP TRIGGER IF EXISTS write_fence_truncate ON %s', tab);

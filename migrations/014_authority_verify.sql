@@ -185,7 +185,9 @@ BEGIN
     IF f.writer = w.name AND w.importer_role IS NULL THEN
       why := why || format('writer %s has no importer', w.name);
     END IF;
-    why := why || ops.writer_unready(w.name);
+    why := why || ops.writer_unready(w.name) || ARRAY(
+      SELECT format('the ledger cannot read %s: %s', g.guarded, l.missing) FROM ops.write_fence_guards g
+       CROSS JOIN LATERAL ops.guard_lacks(g.guarded, g.key_column, g.sequence_column) AS l (missing) WHERE g.writer = w.name AND l.missing IS NOT NULL);
   END LOOP;
   SELECT string_agg(format('%s has lost its fence', g.guarded), '; ') INTO broken FROM ops.write_fence_guards g
    WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = g.guarded AND t.tgname = 'write_fence' AND t.tgenabled = 'A');

@@ -90,18 +90,17 @@ func (m Move) options() map[string]any {
 	return o
 }
 
+// look asks first what is missing: the rest reads tables that may not be readable yet.
 func (c Controller) look(ctx context.Context, f Fence, m Move) (seen findings, err error) {
+	if seen.Blocking, err = c.unready(ctx, f, m); err != nil || len(seen.Blocking) > 0 {
+		return seen, err
+	}
 	if seen.Relations, err = c.relations(ctx, m); err != nil {
 		return findings{}, err
 	}
-	predicted, err := c.predict(ctx, f)
-	if err != nil {
-		return findings{}, err
-	}
-	seen.PredictedPauseMS = millis(predicted)
 	seen.Blocking = cut(seen.Relations)
-	why, err := c.unready(ctx, f, m)
-	seen.Blocking = append(seen.Blocking, why...)
+	predicted, err := c.predict(ctx, f)
+	seen.PredictedPauseMS = millis(predicted)
 	return seen, err
 }
 
