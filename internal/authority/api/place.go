@@ -128,20 +128,26 @@ func (s *Server) moved(ctx context.Context, i authority.Intent) answer {
 	if err != nil {
 		return unanswered(err)
 	}
-	return s.elsewhere(ctx, i, p, "rail", p.Retired)
+	return s.elsewhere(ctx, i, p, theRail, p.Retired)
 }
+
+// theRail is name and kind of the writer that decides here.
+const theRail = "rail"
 
 // elsewhere answers for asked, a writer that does not decide here; gone: for good.
 func (s *Server) elsewhere(ctx context.Context, i authority.Intent, p standing, asked string, gone bool) answer {
 	a := problem(epochChanged, "authority-epoch-changed", http.StatusConflict, "Authority over this matter is elsewhere or later",
 		"Ask there for the receipt, then send the same intent under the epoch that is current.")
-	kind := "stale_epoch"
-	if gone {
+	evidence := ""
+	switch {
+	case gone:
 		a = problem(retired, "authority-retired", http.StatusGone, "This path is retired", "It decides nothing for this matter any more. Ask where authority is for the receipt, then send the same intent there.")
-		kind = "retired_path"
+		evidence = "retired_path"
+	case asked != theRail && i.Epoch != nil && *i.Epoch != p.Epoch: // of what was meant for the rail, its verdict has left some
+		evidence = "stale_epoch"
 	}
-	if gone || (i.Epoch != nil && *i.Epoch != p.Epoch) {
-		a.err = s.note(ctx, kind, asked, i, p) // whatever becomes of it, the caller's answer is right
+	if evidence != "" {
+		a.err = s.note(ctx, evidence, asked, i, p) // whatever becomes of it, the caller's answer is right
 	}
 	known, err := authority.Find(ctx, s.opts.DB, i.ID)
 	if err != nil && !errors.Is(err, authority.ErrUnknown) {
@@ -186,7 +192,7 @@ func (s *Server) meant(ctx context.Context, writer string, i authority.Intent) (
 		return problem(notFound, "unknown-writer", http.StatusNotFound, "There is no such writer", "The path names a writer that was never registered."), true
 	case err != nil:
 		return unanswered(err), true
-	case kind == "rail":
+	case kind == theRail:
 		return a, false
 	}
 	p, err := s.stands(ctx, i.Key)
