@@ -9,6 +9,7 @@ import (
 
 	"briefrail/cmd/internal/daemon"
 	"briefrail/internal/audit"
+	"briefrail/internal/authority"
 	"briefrail/internal/authority/api"
 	"briefrail/internal/config"
 	"briefrail/internal/jobs"
@@ -34,6 +35,7 @@ type worker struct {
 	api     *api.Server
 	loops   *telemetry.Loops
 	admin   *telemetry.Server
+	open    prometheus.Gauge // retired ways that were found open
 }
 
 // assemble makes what the process needs. It asks nothing of the database, which may
@@ -70,6 +72,7 @@ func (w *worker) equip(ctx context.Context, cfg *config.Config, reg *prometheus.
 	if w.api, err = newAPI(cfg, w.pools.Work, w.runner.Wake, reg, log); err != nil {
 		return err
 	}
+	w.open = authority.NewOpenPaths(reg)
 	w.auditor = audit.NewCollector(w.pools.Probes, audit.Options{
 		Log: log, Check: audit.CheckOptions{ForgottenAfter: 2*cfg.Builder.Timeout + time.Minute},
 	})

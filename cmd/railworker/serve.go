@@ -39,7 +39,7 @@ func (w *worker) work(ctx context.Context, log *slog.Logger) error {
 	g.Go(func() error { return w.runner.Run(ctx) })
 	g.Go(func() error { return w.sweeper.Run(ctx) })
 	g.Go(func() error { return w.auditor.Run(ctx) })
-	g.Go(func() error { return w.pools.TendFences(ctx, w.name, log) })
+	g.Go(func() error { return w.pools.TendFences(ctx, w.name, w.open, log) })
 	if w.queue != nil {
 		g.Go(func() error { return w.queue.consumer.Run(ctx) })
 		g.Go(func() error { return w.queue.depths.Run(ctx) })

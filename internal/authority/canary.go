@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"briefrail/internal/pg"
 )
 
@@ -54,6 +56,16 @@ type Canary struct {
 	Every time.Duration
 	Tries map[string]Try // by kind; may be nil
 	Log   *slog.Logger
+	Open  prometheus.Gauge // how many ways the last turn found open; may be nil
+}
+
+// NewOpenPaths registers the gauge of a Canary.
+func NewOpenPaths(reg prometheus.Registerer) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "rail_retired_paths_open", Help: "Ways by which a retired writer could still write when they were last tried.",
+	})
+	reg.MustRegister(g)
+	return g
 }
 
 // Run tries at once and then every turn, until ctx ends; it returns ctx's error.
@@ -90,6 +102,9 @@ func (c Canary) Turn(ctx context.Context) (open []Path, err error) {
 		if err == nil && !refused {
 			open = append(open, p)
 		}
+	}
+	if c.Open != nil && (failed == nil || len(open) > 0) { // of what could not be tried nothing new is known
+		c.Open.Set(float64(len(open)))
 	}
 	return open, failed
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"briefrail/internal/authority"
@@ -27,11 +28,13 @@ func (p Pools) WatchFences(ctx context.Context, name string, log *slog.Logger) e
 }
 
 // TendFences is all that a worker does for the write fence, until ctx ends: the watchdog,
-// the tries of retired ways, and the watches that hold further crossings.
-func (p Pools) TendFences(ctx context.Context, name string, log *slog.Logger) error {
+// the tries of retired ways, told by open, and the watches that hold further crossings.
+func (p Pools) TendFences(ctx context.Context, name string, open prometheus.Gauge, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.WatchFences(ctx, name, log) })
-	g.Go(func() error { return authority.Canary{DB: p.Probes, Every: retiredEvery, Log: log}.Run(ctx) })
+	g.Go(func() error {
+		return authority.Canary{DB: p.Probes, Every: retiredEvery, Log: log, Open: open}.Run(ctx)
+	})
 	g.Go(func() error { return p.watchCrossings(ctx, log) })
 	return g.Wait()
 }
