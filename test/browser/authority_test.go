@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp/kb"
 
 	"briefrail/internal/authority"
@@ -181,14 +180,12 @@ func TestAuthority(t *testing.T) {
 	a.configure()
 	a.play()
 	t.Run("followed live", func(t *testing.T) { followed(a, newTab(t, browser, a.home, 1100)) })
-	for name, test := range map[string]func(*adoption, *tab){
+	alike(t, browser, a.home, a, map[string]func(*adoption, *tab){
 		"what keeps a bucket":  keptBack,
 		"by keyboard":          authorityByKeyboard,
 		"without the script":   authorityWithoutScript,
 		"pictures of the page": authorityPictures,
-	} {
-		t.Run(name, func(t *testing.T) { test(a, newTab(t, browser, a.home, 1100)) })
-	}
+	})
 	t.Run("on a narrow screen", func(t *testing.T) { authorityNarrow(a, newTab(t, browser, a.home, 400)) })
 }
 
@@ -209,7 +206,7 @@ func followed(a *adoption, b *tab) {
 	b.until("the change is opened", fmt.Sprintf(`(document.querySelector('[data-key="c-%s"]')?.click(), !!document.querySelector("#phases"))`, id))
 	b.shows("#row .stamp", "SHADOWED")
 	b.shows("#pause", "nobody had to wait yet")
-	eval[string](b, `document.body.dataset.same = "yes"`)
+	unmoved := b.marked()
 	_, err := a.c.Close(a.Context(), id)
 	a.must(err)
 	b.shows("#row .stamp", "CLOSING")
@@ -222,9 +219,7 @@ func followed(a *adoption, b *tab) {
 	b.shows("#reports", "passed")
 	b.shows("#way-back", "old_side_ready: not met")
 	b.until("the parts of the pause are drawn", `document.querySelectorAll("svg .part").length === 5`)
-	if eval[string](b, `document.body.dataset.same ?? "no"`) != "yes" {
-		b.Error("the page was loaded again: it did not follow live")
-	}
+	unmoved()
 	b.open("authority")
 	b.shows("#standing", "6 of 64 buckets are written by the rail")
 }
@@ -251,7 +246,7 @@ func authorityByKeyboard(a *adoption, b *tab) {
 }
 
 func authorityWithoutScript(a *adoption, b *tab) {
-	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.unscripted()
 	b.open(changeAt(a.crossed))
 	b.shows("#row .stamp", "ADVANCED")
 	b.click("refresh")
@@ -265,9 +260,6 @@ func authorityPictures(a *adoption, b *tab) {
 
 func authorityNarrow(a *adoption, b *tab) {
 	for _, place := range []string{"authority", scopeAt(bucket(2)), scopeAt("system"), changeAt(a.crossed), changeAt(a.aborted), changeAt(a.closing)} {
-		b.open(place)
-		if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			b.Errorf("%q: the page is %d pixels too wide", place, over)
-		}
+		b.fits(place)
 	}
 }

@@ -281,6 +281,56 @@ func quoted(s string) string {
 	return string(text)
 }
 
+// unscripted has the browser run no script any more.
+func (b *tab) unscripted() {
+	b.Helper()
+	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+}
+
+// fits holds that a page is no wider than the tab.
+func (b *tab) fits(place string) {
+	b.Helper()
+	b.open(place)
+	if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+		b.Errorf("%q: the page is %d pixels too wide", place, over)
+	}
+}
+
+// marked marks the page; unmoved holds that it was not loaded again since.
+func (b *tab) marked() (unmoved func()) {
+	b.Helper()
+	eval[string](b, `document.body.dataset.same = "yes"`)
+	return func() {
+		b.Helper()
+		if eval[string](b, `document.body.dataset.same ?? "no"`) != "yes" {
+			b.Error("the page was loaded again: it did not follow live")
+		}
+	}
+}
+
+// shoot writes what the page looks like into a file, in daylight.
+func (b *tab) shoot(width, height int64, file string) {
+	b.Helper()
+	light := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
+	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: light})
+	b.do(chromedp.EmulateViewport(width, height))
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(file, png, 0o644)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// alike runs tests of one scene, each in a browser of its own.
+func alike[S any](t *testing.T, browser, home string, scene S, tests map[string]func(S, *tab)) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test(scene, newTab(t, browser, home, 1100)) })
+	}
+}
+
 // zombie is the published trace: two writers, and the older one writes last.
 func zombie() []string {
 	return []string{
@@ -378,7 +428,7 @@ func byKeyboard(b *tab) {
 }
 
 func withoutScript(b *tab) {
-	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.unscripted()
 	b.open("?model=router&without=fence")
 	for _, label := range zombie() {
 		b.step(label)
@@ -412,10 +462,7 @@ func narrow(b *tab) {
 		"", "?model=router&without=fence&path=0.0.4.3.0.2.1&beside=fence&check=1", "?model=job&version=v1&path=0.1&check=1",
 		"?model=ledger&path=0.0&check=1&beside=token", "?model=batch&path=0.1.2&beside=gate:first", "?model=" + strings.Repeat("x", 300),
 	} {
-		b.open(query)
-		if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			b.Errorf("%q: the page is %d pixels too wide", query, over)
-		}
+		b.fits(query)
 	}
 	b.open("?model=router&without=fence")
 	for _, label := range zombie() {
@@ -430,14 +477,5 @@ func picture(b *tab) {
 	if *screenshot == "" {
 		return
 	}
-	light := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
-	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: light})
-	b.do(chromedp.EmulateViewport(960, 900))
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err == nil {
-		err = os.WriteFile(*screenshot, png, 0o644)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.shoot(960, 900, *screenshot)
 }

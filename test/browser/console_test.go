@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -174,15 +173,13 @@ func TestConsole(t *testing.T) {
 	browser := find(t)
 	s := newScene(t)
 	t.Run("found, understood, unparked and healed", func(t *testing.T) { healed(s, newTab(t, browser, s.home, 1100)) })
-	for name, test := range map[string]func(*scene, *tab){
+	alike(t, browser, s.home, s, map[string]func(*scene, *tab){
 		"a refused zombie is drawn":  zombieDrawn,
 		"many at once":               manyAtOnce,
 		"by keyboard":                consoleByKeyboard,
 		"without the script":         consoleWithoutScript,
 		"what is typed is not taken": typingIsKept,
-	} {
-		t.Run(name, func(t *testing.T) { test(s, newTab(t, browser, s.home, 1100)) })
-	}
+	})
 	t.Run("on a narrow screen", func(t *testing.T) { consoleNarrow(s, newTab(t, browser, s.home, 400)) })
 }
 
@@ -204,7 +201,7 @@ func healed(s *scene, b *tab) {
 	b.click("act-unpark")
 	b.shows(".said", "Unparked: the exhibit was scanned again.")
 	b.shows("#row .stamp", "QUEUED")
-	eval[string](b, `document.body.dataset.same = "yes"`)
+	unmoved := b.marked()
 	c := s.claim(s.sick, "worker-b201")
 	b.shows("#row .stamp", "RUNNING")
 	if err := s.land(c); err != nil {
@@ -213,9 +210,7 @@ func healed(s *scene, b *tab) {
 	b.shows("#row .stamp", "IDLE")
 	b.shows("#why", "the Brief is current: nothing is owed")
 	b.until("the act is among the events", `document.querySelector("#timeline tr.act")?.textContent.includes("the exhibit was scanned again")`)
-	if eval[string](b, `document.body.dataset.same ?? "no"`) != "yes" {
-		b.Error("the page was loaded again: it did not heal live")
-	}
+	unmoved()
 	b.open("")
 	b.shows("#promise", "4 matters owe a build")
 }
@@ -251,7 +246,7 @@ func consoleByKeyboard(s *scene, b *tab) {
 }
 
 func consoleWithoutScript(s *scene, b *tab) {
-	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.unscripted()
 	b.open(at(s.running))
 	b.shows("#row .stamp", "RUNNING")
 	b.click("refresh")
@@ -275,10 +270,7 @@ func typingIsKept(s *scene, b *tab) {
 func consoleNarrow(s *scene, b *tab) {
 	b.login()
 	for _, place := range []string{"", at(s.zombie), at(s.sick), "runs", "parked", "parked?preview=1", "dispatch?verb=pause&scope=all", "outbox", "login"} {
-		b.open(place)
-		if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			b.Errorf("%q: the page is %d pixels too wide", place, over)
-		}
+		b.fits(place)
 	}
 }
 
@@ -289,15 +281,6 @@ func (b *tab) picture(name, place string) {
 	if *shots == "" {
 		return
 	}
-	light := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
-	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: light})
-	b.do(chromedp.EmulateViewport(1000, 760))
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(*shots, fmt.Sprintf("console-%s.png", name)), png, 0o644)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.shoot(1000, 760, filepath.Join(*shots, fmt.Sprintf("console-%s.png", name)))
 	b.do(chromedp.EmulateViewport(1100, 900))
 }
