@@ -160,6 +160,28 @@ func TestNobodyDecides(t *testing.T) {
 	}
 }
 
+// A draft stays when its intent is decided, until it is forgotten.
+func TestDraftsAreKeptUntilForgotten(t *testing.T) {
+	t.Parallel()
+	i := anIntent()
+	c, s := start(t, &client.Memory{}, 3, says(202, "application/json",
+		`{"intent_id":"`+i.ID+`","matter_id":"`+i.Matter+`","outcome":"accepted","payload_digest":"`+i.Digest()+`"}`))
+	for range 2 { // the second time from what is kept
+		if _, err := c.Send(t.Context(), i); err != nil || s.passed() != "POST" {
+			t.Errorf("got %v after %s", err, s.passed())
+		}
+	}
+	if kept, err := c.Drafts(t.Context()); err != nil || len(kept) != 1 || kept[0].Receipt == nil {
+		t.Errorf("kept: %+v, %v", kept, err)
+	}
+	if err := c.Forget(t.Context(), i.Matter, i.ID); err != nil {
+		t.Error(err)
+	}
+	if kept, err := c.Drafts(t.Context()); err != nil || len(kept) != 0 {
+		t.Errorf("kept after all: %+v, %v", kept, err)
+	}
+}
+
 // A draft that cannot be kept is not sent.
 func TestDraftsBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
