@@ -200,9 +200,10 @@ BEGIN
     ops.close_restored(text, text), ops.open_restored(text, text, bigint, text, text), ops.release_hold(bigint, text, text, text),
     ops.fence_final_sequence(text, text), ops.fence_blockers(text),
     ops.verify_scope(text, text, bigint), ops.scope_heads(text), ops.scope_digest(text), ops.relations_cut(text), ops.cohort_events(text),
-    ops.move_unready(text, text), ops.rollback_conditions(uuid, interval, interval) TO rail_operator;
+    ops.move_unready(text, text) TO rail_operator;
   GRANT EXECUTE ON FUNCTION ops.may_use_new(uuid, text) TO rail_app, rail_worker;
   GRANT EXECUTE ON FUNCTION ops.shadow_summary(text), ops.fence_watches(interval) TO rail_worker, rail_operator, rail_readonly;
+  GRANT EXECUTE ON FUNCTION ops.rollback_conditions(uuid, interval, interval) TO rail_readonly; -- an operator is one of them
   -- what is in an imported frame is for whoever builds its shadow
   GRANT EXECUTE ON FUNCTION ops.shadow_todo(text, integer) TO rail_worker;
   GRANT SELECT ON ops.write_fence_changes, ops.write_fence_holds TO rail_worker, rail_relay;

@@ -148,9 +148,18 @@ func diagnosisTable(p *page, d authority.Diagnosis) {
 		p.row("Direction", fmt.Sprintf("%s, %s to %s", d.Change.Direction, d.Change.From, d.Change.To))
 		p.row("Phase", d.Change.Phase)
 	}
+	for _, h := range d.Holds {
+		p.row("Hold", fmt.Sprintf("%d: %s", h.ID, h.Watch))
+	}
 	p.section("Next: %s", d.Why)
 	if d.Next != "" {
 		p.line("  %s", d.Next)
+	}
+	if len(d.Bounds) > 0 {
+		p.section("Roles of the old writer may stay in a transaction for ever, and hold closings up:")
+	}
+	for _, statement := range d.Bounds {
+		p.line("  %s;", statement)
 	}
 }
 

@@ -67,6 +67,12 @@ GRANT SELECT ON ALL TABLES IN SCHEMA legacy TO legacy_bridge;
 GRANT INSERT, UPDATE ON legacy.imported, legacy.from_rail TO legacy_bridge;
 GRANT USAGE ON SEQUENCE legacy.revisions TO legacy_bridge;
 
+-- Whoever stays in a transaction holds a closing up.
+ALTER ROLE legacy_worker SET statement_timeout = '30s';
+ALTER ROLE legacy_worker SET idle_in_transaction_session_timeout = '10s';
+ALTER ROLE legacy_bridge SET statement_timeout = '30s';
+ALTER ROLE legacy_bridge SET idle_in_transaction_session_timeout = '10s';
+
 -- What the rail itself looks at in a guarded table: whose row it is, and where the
 -- decisions end. Its functions run as rail_owner.
 GRANT USAGE ON SCHEMA legacy TO rail_owner;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"briefrail/internal/pg"
@@ -16,7 +17,11 @@ type Diagnosis struct {
 	Fence  *Fence   `json:"fence,omitempty"`
 	Change *Change  `json:"change,omitempty"` // the newest that is not over and done with
 	Guards []string `json:"guards,omitempty"` // tables whose fence was taken away or switched off
-	Next   string   `json:"next"`             // a command, or empty: nothing to do
+	Holds  []Hold   `json:"holds,omitempty"`  // what stops the scope from moving on
+	// Bounds are the settings that roles of the writers concerned lack, as statements: who
+	// may stay in a transaction for ever holds closings up.
+	Bounds []string `json:"bounds,omitempty"`
+	Next   string   `json:"next"` // a command, or empty: nothing to do
 	Why    string   `json:"why"`
 }
 
@@ -32,24 +37,86 @@ func Doctor(ctx context.Context, db pg.DB, scope string) (Diagnosis, error) {
 		return d, err
 	}
 	d.Fence = &f
-	if d.Guards, err = lostGuards(ctx, db); err != nil {
+	if err := d.look(ctx, db); err != nil {
 		return d, err
 	}
-	changes, err := Changes(ctx, db, scope, 1)
-	if err != nil {
-		return d, err
-	}
-	if len(d.Guards) > 0 {
+	switch {
+	case len(d.Guards) > 0:
 		d.Next, d.Why = "railctl authority guard "+d.Guards[0], "the table has lost its fence: anybody may write it"
-		return d, nil
-	}
-	if len(changes) == 0 {
+	case d.Change == nil:
 		d.Next, d.Why = "railctl authority plan "+scope, fmt.Sprintf("open under %s; nothing is planned", f.Writer)
-		return d, nil
+	default:
+		d.Next, d.Why = nextOf(f, *d.Change)
 	}
-	d.Change = &changes[0]
-	d.Next, d.Why = nextOf(f, changes[0])
+	if len(d.Holds) > 0 && d.widens() {
+		d.Why = "a hold stops widening until a person has understood it; " + d.Why + ", then: " + d.Next
+		d.Next = fmt.Sprintf("railctl authority release %d --class CLASS", d.Holds[0].ID)
+	}
 	return d, nil
+}
+
+// look reads all that the next step depends on.
+func (d *Diagnosis) look(ctx context.Context, db pg.DB) (err error) {
+	if d.Guards, err = lostGuards(ctx, db); err != nil {
+		return err
+	}
+	holds, err := Holds(ctx, db, false)
+	for _, h := range holds {
+		if h.Scope == d.Scope || (h.Scope == "" && !strings.HasPrefix(d.Scope, "fixture/")) {
+			d.Holds = append(d.Holds, h)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	changes, err := Changes(ctx, db, d.Scope, 1)
+	if err != nil {
+		return err
+	}
+	concerned := []string{d.Fence.Writer}
+	if len(changes) > 0 {
+		d.Change = &changes[0]
+		concerned = append(concerned, d.Change.From, d.Change.To)
+	}
+	d.Bounds, err = unbounded(ctx, db, concerned)
+	return err
+}
+
+// widens reports whether the next step would be a plan, or close what is to move on:
+// going back is never held.
+func (d *Diagnosis) widens() bool {
+	switch ch := d.Change; {
+	case d.Fence.State != "open" || len(d.Guards) > 0:
+		return false
+	case ch == nil || ch.Phase == "aborted":
+		return true
+	case ch.Direction == "forward":
+		return ch.Phase == "shadowed"
+	default:
+		return ch.Outcome != ""
+	}
+}
+
+// unbounded lists what the roles of external writers lack. A setting for the role, for
+// everybody or for the database is one; the rail's own roles have theirs from roles.sql.
+func unbounded(ctx context.Context, db pg.DB, writers []string) ([]string, error) {
+	rows, err := list[struct {
+		Statement string `db:"statement"`
+	}](ctx, db, "Doctor: timeouts", `
+SELECT DISTINCT format('ALTER ROLE %I SET %s = %L', r.rolname, s.name, s.value) AS statement
+  FROM ops.writers w CROSS JOIN LATERAL unnest(w.database_roles || w.importer_role) AS n (name) JOIN pg_roles r ON r.rolname = n.name
+ CROSS JOIN (VALUES ('statement_timeout', '30s'), ('idle_in_transaction_session_timeout', '10s')) AS s (name, value)
+ WHERE w.kind = 'external' AND w.status = 'active' AND w.name = ANY ($1)
+   AND coalesce((SELECT split_part(c.entry, '=', 2) FROM pg_db_role_setting d CROSS JOIN unnest(d.setconfig) AS c (entry)
+                  WHERE d.setrole IN (r.oid, 0) AND d.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+                    AND starts_with(c.entry, s.name || '=')
+                  ORDER BY d.setrole <> 0 DESC, d.setdatabase <> 0 DESC LIMIT 1), '0') ~ '^0+[a-z]*$'
+ ORDER BY 1`, writers)
+	var statements []string
+	for _, r := range rows {
+		statements = append(statements, r.Statement)
+	}
+	return statements, err
 }
 
 func lostGuards(ctx context.Context, db pg.DB) ([]string, error) {

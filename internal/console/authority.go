@@ -247,11 +247,14 @@ func (v *authorityView) draw() {
 
 func readHolds(ctx context.Context, db pg.DB, x moments) ([]holdRow, error) {
 	holds, err := authority.Holds(ctx, db, false)
-	var rows []holdRow
+	return holdRows(x, holds), err
+}
+
+func holdRows(x moments, holds []authority.Hold) (rows []holdRow) {
 	for _, h := range holds {
 		rows = append(rows, holdRow{h.ID, h.Scope, h.Watch, string(h.Details), x.of(h.RaisedAt)})
 	}
-	return rows, err
+	return rows
 }
 
 // holdsOf are those that stop the widening of a scope.
@@ -300,16 +303,12 @@ func (c *Console) readScope(ctx context.Context, q url.Values) (v any, err error
 
 func newScopeView(ctx context.Context, db pg.DB, x moments, scope string) (v scopeView, err error) {
 	v.Scope = scope
-	holds, err := readHolds(ctx, db, x)
-	if err != nil {
-		return v, err
-	}
-	v.Holds = holdsOf(holds, scope)
 	d, err := authority.Doctor(ctx, db, scope)
 	if err != nil {
 		return v, err
 	}
-	v.Guards, v.Next = d.Guards, safeStep(d, v.Holds)
+	v.Holds = holdRows(x, d.Holds)
+	v.Guards, v.Next = d.Guards, nextStep{d.Next, d.Why}
 	changes, err := authority.Changes(ctx, db, scope, mostChanges)
 	if err != nil || d.Fence == nil {
 		return v, err
@@ -323,31 +322,6 @@ func newScopeView(ctx context.Context, db pg.DB, x moments, scope string) (v sco
 	row := newFenceRow(x, *d.Fence, writers, left[scope], v.Holds)
 	v.Fence = &row
 	return v, err
-}
-
-// safeStep is what the doctor says, unless that would be refused for a hold.
-func safeStep(d authority.Diagnosis, holds []holdRow) nextStep {
-	if len(holds) == 0 || !widens(d) {
-		return nextStep{d.Next, d.Why}
-	}
-	return nextStep{
-		Command: fmt.Sprintf("railctl authority release %d --class CLASS", holds[0].ID),
-		Why:     "a hold stops widening until a person has understood it; " + d.Why + ", then: " + d.Next,
-	}
-}
-
-// widens reports whether the next step would be a plan, or close what is to move on.
-func widens(d authority.Diagnosis) bool {
-	ch := d.Change
-	switch {
-	case d.Fence == nil || d.Fence.State != "open" || len(d.Guards) > 0:
-		return false
-	case ch == nil || ch.Phase == "aborted":
-		return true
-	case ch.Direction == "forward":
-		return ch.Phase == "shadowed"
-	}
-	return ch.Outcome != ""
 }
 
 // gone tells of a change that there is none.

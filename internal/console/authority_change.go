@@ -36,7 +36,6 @@ type changeView struct {
 	Newest             rail.UUID // the scope has gone on with this one; nil UUID: it has not
 	Holds              []holdRow
 	Conditions         []authority.Condition // of the way back
-	Secret             bool                  // these could not be read with the rights of the console
 	Reports            []reportRow
 	Blockers           []blockerRow
 	MoreBlockers       int
@@ -113,16 +112,11 @@ func newChangeView(ctx context.Context, db pg.DB, x moments, id rail.UUID) (v ch
 
 // place says where the scope stands, and what is safe next.
 func (v *changeView) place(ctx context.Context, db pg.DB, x moments) error {
-	holds, err := readHolds(ctx, db, x)
-	if err != nil {
-		return err
-	}
-	v.Holds = holdsOf(holds, v.Change.Scope)
 	d, err := authority.Doctor(ctx, db, v.Change.Scope)
 	if err != nil {
 		return err
 	}
-	v.Next = safeStep(d, v.Holds)
+	v.Holds, v.Next = holdRows(x, d.Holds), nextStep{d.Next, d.Why}
 	if d.Change != nil && d.Change.ID != v.Change.ID {
 		v.Newest = d.Change.ID
 	}
@@ -132,24 +126,12 @@ func (v *changeView) place(ctx context.Context, db pg.DB, x moments) error {
 	return nil
 }
 
-// wayBack reads the conditions of an open way back, last, as those who only look may
-// not read them and the transaction is over then.
+// wayBack reads the conditions of an open way back.
 func (v *changeView) wayBack(ctx context.Context, db pg.DB) (err error) {
-	if !v.Window.Known() {
-		return nil
+	if v.Window.Known() {
+		v.Conditions, err = authority.Conditions(ctx, db, v.Change.ID)
 	}
-	tx, err := db.Begin(ctx) // a savepoint
-	if err != nil {
-		return err
-	}
-	v.Conditions, err = authority.Conditions(ctx, tx, v.Change.ID)
-	if v.Secret = pg.SQLState(err) == "42501"; v.Secret {
-		return tx.Rollback(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
+	return err
 }
 
 // planned reads what was stored by the plan and by the comparison.

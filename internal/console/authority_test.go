@@ -306,20 +306,19 @@ func TestWatchersAreToldOfAChange(t *testing.T) {
 	hear(t, one, of)
 }
 
-// Those who only look see everything but the conditions of a way back, which ask more
-// of the ledger than they may.
+// Those who only look see everything.
 func TestRolesSeeAuthority(t *testing.T) {
 	r := newRig(t, nil)
 	a := adopting(r)
 	id := a.crossed()
 	r.GrantRoles(t)
-	for role, want := range map[string]string{"rail_operator": "only_writer: met", "rail_readonly": "the role of this console may not read them"} {
+	for _, role := range []string{"rail_operator", "rail_readonly"} {
 		as := *a
 		as.rig = serveOn(t, r.DB, func(o *console.Options) { o.DB = r.PoolAs(t, role) })
 		for _, target := range []string{"/authority", pageOf(a.scope)} {
 			wants(t, as.get(target), http.StatusOK, "epoch 2")
 		}
-		wants(t, as.get(changeOf(id)), http.StatusOK, ": passed", want)
+		wants(t, as.get(changeOf(id)), http.StatusOK, ": passed", "only_writer: met")
 	}
 }
 
