@@ -32,11 +32,7 @@ func (s *stage) interleaved(t *testing.T, first, second verb) (one, two ended) {
 		ch, err := second(s.controller(b))
 		got <- ended{ch, err}
 	}()
-	waits := false
-	eventually(t, "the second waits, or has ended", func() bool {
-		waits = value[bool](t, s.Pool, `SELECT cardinality(pg_blocking_pids($1)) > 0`, b.Conn().PgConn().PID())
-		return waits || len(got) > 0
-	})
+	waits := s.blocked(t, b, func() bool { return len(got) > 0 })
 	if one.err != nil {
 		exec(t, a, `ROLLBACK`)
 	} else {
@@ -46,6 +42,16 @@ func (s *stage) interleaved(t *testing.T, first, second verb) (one, two ended) {
 		t.Errorf("the second did not wait for the first: %s, %v", two.Phase, two.err)
 	}
 	return one, two
+}
+
+// blocked waits until a session has to wait for another, or has ended what it does.
+func (s *stage) blocked(t *testing.T, conn *pgxpool.Conn, ended func() bool) (waits bool) {
+	t.Helper()
+	eventually(t, "the second waits, or has ended", func() bool {
+		waits = value[bool](t, s.Pool, `SELECT cardinality(pg_blocking_pids($1)) > 0`, conn.Conn().PgConn().PID())
+		return waits || ended()
+	})
+	return waits
 }
 
 func (s *stage) session(t *testing.T) *pgxpool.Conn {
@@ -160,8 +166,14 @@ func (s *stage) mayGoBack(t *testing.T) {
 // planBack plans a way back that is ready to close.
 func (s *stage) planBack(t *testing.T, of rail.UUID) rail.UUID {
 	t.Helper()
+	return s.planBackWith(t, of, 0)
+}
+
+// planBackWith gives it a grace of its own.
+func (s *stage) planBackWith(t *testing.T, of rail.UUID, grace time.Duration) rail.UUID {
+	t.Helper()
 	s.mayGoBack(t)
-	m := authority.Move{Change: rail.NewUUID(), Deadline: time.Minute, Budget: time.Minute}
+	m := authority.Move{Change: rail.NewUUID(), Grace: grace, Deadline: time.Minute, Budget: time.Minute}
 	ch, conditions, err := s.c.Rollback(t.Context(), of, m)
 	if err != nil || len(conditions) != 5 {
 		t.Fatalf("rollback: %v, %v", conditions, err)

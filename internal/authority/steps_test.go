@@ -2,9 +2,11 @@ package authority_test
 
 import (
 	"testing"
+	"time"
 
 	"briefrail/internal/authority"
 	"briefrail/internal/pg"
+	"briefrail/internal/rail"
 )
 
 // A step whose deadline has passed does nothing, also where no watchdog has come by:
@@ -78,4 +80,63 @@ func TestAWayBackAdvancesOnlyWithinTheWindow(t *testing.T) {
 		}
 		s.wantFence(t, "open", "old", 3)
 	}
+}
+
+// restores closes what came out of a backup.
+func restores(t *testing.T) verb {
+	return func(c authority.Controller) (authority.Change, error) {
+		_, err := c.CloseRestored(t.Context())
+		return authority.Change{}, err
+	}
+}
+
+// A restored ledger is closed over whatever is being planned, and nothing is planned
+// over that.
+func TestAClosedRestoreMeetsAPlan(t *testing.T) {
+	t.Parallel()
+	for _, planFirst := range []bool{true, false} {
+		s := newStage(t)
+		m := authority.Move{Change: rail.NewUUID(), Scope: s.scope, To: "rail", Deadline: time.Minute, Budget: time.Minute}
+		plan := func(c authority.Controller) (authority.Change, error) { return c.Plan(t.Context(), m) }
+		if !planFirst {
+			if one, two := s.interleaved(t, restores(t), plan); one.err != nil || pg.Constraint(two.err) != "change_one_at_a_time" {
+				t.Errorf("closed: %v, then planned: %v", one.err, two.err)
+			}
+		} else if one, two := s.interleaved(t, plan, restores(t)); one.err != nil || two.err != nil {
+			t.Errorf("planned: %v, then closed: %v", one.err, two.err)
+		} else if ch, err := authority.ChangeOf(t.Context(), s.Pool, m.Change); err != nil || ch.Outcome != "aborted" {
+			t.Errorf("what was planned is %s, %v", ch.Phase, err)
+		}
+		s.wantFence(t, "sealed", "old", 1)
+	}
+}
+
+// Of two who open a restored scope one is told that it is open.
+func TestTwoOpenOneRestoredScope(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	if _, err := s.c.CloseRestored(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	open := func(writer string, epoch int64) verb {
+		return func(c authority.Controller) (authority.Change, error) {
+			return c.OpenRestored(t.Context(), s.scope, writer, epoch)
+		}
+	}
+	one, two := s.interleaved(t, open("old", 5), open("rail", 9))
+	if one.err != nil {
+		t.Fatal(one.err)
+	}
+	s.wantRefusal(t, two.err, "restore_not_closed")
+	s.wantFence(t, "open", "old", 5)
+}
+
+// A writer that a window is open to is not retired, whatever it writes still.
+func TestAWriterThatMayComeBackIsNotRetired(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	s.cross(t)
+	_, err := s.c.RetireWriter(t.Context(), "old", nil)
+	s.wantRefusal(t, err, "retire_has_open_changes")
 }

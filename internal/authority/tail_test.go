@@ -80,6 +80,7 @@ func TestTheCommitKnowsItsWriter(t *testing.T) {
 	}
 	// a transaction that was admitted under an epoch is not served under another
 	there := s.cross(t)
+	wantState(t, "the rail in the old writer's table", s.write(t.Context(), s.Pool, s.key, `{"n": 2}`), "RF409")
 	tx := begin(t, s)
 	s.pretends(t, tx)
 	s.back(t, there.ID)
