@@ -92,6 +92,9 @@ func (a *app) retireWriterVerb() *cobra.Command {
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "take the rights and the login of its roles away")
 	c := a.changeFlags(cmd)
 	cmd.RunE = a.changing(c, func(ctx context.Context, s *session, act jobs.Actor, args []string) error {
+		if err := s.mayRetire(ctx, args[0]); err != nil {
+			return err
+		}
 		if err := s.confirm(c, true, "retire writer %s for good", args[0]); err != nil {
 			return err
 		}
@@ -111,6 +114,23 @@ func (a *app) retireWriterVerb() *cobra.Command {
 		return s.show(view{kind: "authority.retire-writer", data: out, names: []string{out.Writer}, table: func(p *page) { retiredTable(p, out) }})
 	})
 	return cmd
+}
+
+// mayRetire refuses the name of no other writer. The rail's own would leave it as it is,
+// and --revoke would then lock the rail out of its ledger.
+func (s *session) mayRetire(ctx context.Context, name string) error {
+	writers, err := authority.Writers(ctx, s.pool)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(writers, func(w authority.Writer) bool { return w.Name == name })
+	switch {
+	case i < 0:
+		return fail(exitNotFound, "there is no writer %.80q: railctl authority writers list", name)
+	case writers[i].Kind == "rail":
+		return fail(exitRefused, "writer %s is the rail itself, which does not retire: railctl authority remove takes the fence away", name)
+	}
+	return nil
 }
 
 func retiredTable(p *page, out retiredWriter) {

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,19 +46,27 @@ func (a *adopted) scope() string { return scopeOf(a.key) }
 // write has the old writer decide, and its decision imported where that is wanted.
 func (a *adopted) write(revision int64, imported bool) {
 	a.t.Helper()
-	brief := `{"revision": ` + strconv.FormatInt(revision, 10) + `}`
+	brief := briefOf(revision)
 	a.exec(`INSERT INTO old.briefs VALUES ($1, $2, $3) ON CONFLICT (matter_id) DO UPDATE SET revision = EXCLUDED.revision, brief = EXCLUDED.brief`, a.key.Matter, revision, brief)
 	if !imported {
 		return
 	}
-	checked, err := frames.Check([]byte(brief), 1<<20)
+	if err := a.bring(revision); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func briefOf(revision int64) string { return fmt.Sprintf(`{"revision": %d}`, revision) }
+
+// bring imports a decision of the old writer.
+func (a *adopted) bring(revision int64) error {
+	brief := []byte(briefOf(revision))
+	checked, err := frames.Check(brief, 1<<20)
 	if err != nil {
-		a.t.Fatal(err)
+		return err
 	}
-	f := authority.Imported{Key: a.key, Sequence: revision, Frame: []byte(brief), Digest: checked.Digest, SchemaVersion: "old/1", Builder: "old"}
-	if _, err := authority.Import(a.t.Context(), a.Pool, f); err != nil {
-		a.t.Fatal(err)
-	}
+	_, err = authority.Import(a.t.Context(), a.Pool, authority.Imported{Key: a.key, Sequence: revision, Frame: brief, Digest: checked.Digest, SchemaVersion: "old/1", Builder: "old"})
+	return err
 }
 
 // planned returns a change whose shadow was compared.
@@ -155,7 +164,9 @@ func TestTheOldSideIsAskedInsideThePause(t *testing.T) {
 		switch r.URL.Path {
 		case "/v1/catch-up":
 			asked++
-			a.write2(t)
+			if err := a.bring(2); err != nil {
+				t.Error(err)
+			}
 		case "/v1/heads":
 			_ = json.NewEncoder(w).Encode([]map[string]any{{"firm_id": a.key.Firm, "matter_id": a.key.Matter, "revision": 2, "digest": digest}})
 		}
@@ -174,18 +185,6 @@ func TestTheOldSideIsAskedInsideThePause(t *testing.T) {
 		t.Fatal(digest, err)
 	}
 	a.ok("authority", "cross", a.planned(), "--old-side", old.URL, "--yes", why)
-}
-
-func (a *adopted) write2(t *testing.T) {
-	t.Helper()
-	checked, err := frames.Check([]byte(`{"revision": 2}`), 1<<20)
-	if err != nil {
-		t.Error(err)
-	}
-	f := authority.Imported{Key: a.key, Sequence: 2, Frame: []byte(`{"revision": 2}`), Digest: checked.Digest, SchemaVersion: "old/1", Builder: "old"}
-	if _, err := authority.Import(t.Context(), a.Pool, f); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestHoldsStopWideningUntilTheyAreReleased(t *testing.T) {
@@ -268,8 +267,33 @@ func TestRetirementLeavesNoRight(t *testing.T) {
 	if got := a.ctl("authority", "retire-writer", "old", "--yes", why); got.code != exitRefused {
 		t.Fatalf("a writer with authority was retired: exit %d, %s", got.code, got.err)
 	}
-	if got := a.ctl("authority", "retire-writer", "rail", "--yes", why); got.code != exitOK && got.code != exitRefused {
-		t.Errorf("exit %d, %s", got.code, got.err)
+	// tried dry: the rail's roles are those of every test
+	if got := a.ctl("authority", "retire-writer", "rail", "--revoke", "--dry-run"); got.code != exitRefused || !strings.Contains(got.err, "is the rail itself") {
+		t.Errorf("the rail was retired: exit %d, %s", got.code, got.err)
+	}
+	if got := a.ctl("authority", "retire-writer", "nobody", "--yes", why); got.code != exitNotFound {
+		t.Errorf("nobody was retired: exit %d, %s", got.code, got.err)
+	}
+	idle := "idle_" + strings.ReplaceAll(rail.NewUUID().String(), "-", "")
+	a.exec(`CREATE ROLE ` + idle + ` LOGIN`)
+	t.Cleanup(func() {
+		if _, err := a.Pool.Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+idle+`; DROP ROLE `+idle); err != nil {
+			t.Error(err)
+		}
+	})
+	a.exec(`GRANT INSERT ON old.briefs TO ` + idle)
+	a.ok("authority", "writers", "register", "idle", "--role", idle, why)
+	for _, dry := range []bool{true, false} {
+		args := []string{"authority", "retire-writer", "idle", "--revoke", "--yes", why}
+		if dry {
+			args = append(args, "--dry-run")
+		}
+		if got := decode[retiredWriter](a.rig, "authority.retire-writer", args...); got.Writer != "idle" || got.DryRun != dry || len(got.Left) != 0 {
+			t.Errorf("%+v", got)
+		}
+		if may := value[bool](a.rig, `SELECT has_table_privilege($1, 'old.briefs', 'INSERT') AND rolcanlogin FROM pg_roles WHERE rolname = $1`, idle); may != dry {
+			t.Errorf("dry run %v: the role may write and log in: %v", dry, may)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 )
 
 // serving runs a verb that serves until it is told to end. Its lines are what it
@@ -23,8 +24,13 @@ func serving(t *testing.T, env []string, args ...string) (lines *bufio.Scanner, 
 	return bufio.NewScanner(out), func() {
 		t.Helper()
 		cancel()
-		if got := <-code; got != exitOK {
-			t.Errorf("%v: exit %d, want %d", args, got, exitOK)
+		select {
+		case got := <-code:
+			if got != exitOK {
+				t.Errorf("%v: exit %d, want %d", args, got, exitOK)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%v goes on after it was told to end", args)
 		}
 	}
 }
