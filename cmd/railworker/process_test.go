@@ -61,11 +61,17 @@ type process struct {
 // launch starts the program and does not wait for anything.
 func launch(t testing.TB, s settings, args ...string) *process {
 	t.Helper()
-	self, err := os.Executable()
+	return launchBinary(t, self(t), s, args...)
+}
+
+// self is the program of this test, which is a worker where it is told to be one.
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return launchBinary(t, self, s, args...)
+	return path
 }
 
 func launchBinary(t testing.TB, binary string, s settings, args ...string) *process {
@@ -96,7 +102,7 @@ func startWorker(t testing.TB, s settings) *process {
 
 func (p *process) awaitStart(t testing.TB) {
 	t.Helper()
-	eventually(t, 30*time.Second, "worker started:\n"+p.log.String(), func() bool {
+	eventually(t, 30*time.Second, "worker started", func() bool {
 		p.admin = p.log.field("started", "listen")
 		return p.admin != "" || p.gone()
 	})

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
@@ -90,11 +89,7 @@ func (r *wholeRail) startRelay(t *testing.T) *process {
 
 func (r *wholeRail) startWorker(t *testing.T) *process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := launchIn(t, self, append(r.worker.environ(), r.aws...), "run")
+	p := launchIn(t, self(t), append(r.worker.environ(), r.aws...), "run")
 	r.workers = append(r.workers, p)
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -246,13 +245,4 @@ func TestWithoutACollectorNothingIsTraced(t *testing.T) {
 	if seen := calls.all(); sum != 0 || len(seen) != 1 || seen[0] != "00-"+run+"-"+run[:16]+"-01" {
 		t.Errorf("%v spans; the builder was called with %q", sum, seen)
 	}
-}
-
-func self(t *testing.T) string {
-	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
