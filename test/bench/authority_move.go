@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
@@ -14,7 +15,6 @@ import (
 	"briefrail/internal/authority/rivals"
 	"briefrail/internal/pg"
 	"briefrail/internal/rail"
-	"briefrail/migrations"
 )
 
 // The bucket that moves, one that stays, and how many matters the first has.
@@ -56,22 +56,15 @@ CREATE INDEX ON public.written_rail (scope)`
 
 // fenced makes the database that the others are copies of.
 func (b *bench) fenced(ctx context.Context) error {
-	if err := b.database(ctx, fencedDB, "template1"); err != nil {
-		return err
-	}
-	conn, err := pg.Connect(ctx, pg.Options{DSN: b.cluster.DSN(fencedDB)})
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
 	l, err := landing(noClaim())
 	if err != nil {
 		return err
 	}
-	up := pg.Migrator{Set: pg.Set{FS: migrations.FS, Schema: migrations.Schema, Lo: migrations.MinVersion, Hi: migrations.MaxVersion}}
-	if _, err := up.Up(ctx, conn); err != nil {
+	conn, err := b.migrated(ctx, fencedDB)
+	if err != nil {
 		return err
 	}
+	defer conn.Close(ctx)
 	for _, sql := range []string{fmt.Sprintf(fencedSQL, frame, bucketMatters, l.Digest), `VACUUM (ANALYZE)`} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%.60s: %w", sql, err)
@@ -159,7 +152,7 @@ func (b *bench) newMove(ctx context.Context, sql string, clients int, work time.
 	return m, err
 }
 
-func oldHeads(ctx context.Context, db pg.DB) (heads []authority.Head, err error) {
+func oldHeads(ctx context.Context, db pg.DB) ([]authority.Head, error) {
 	l, err := landing(noClaim())
 	if err != nil {
 		return nil, err
@@ -168,15 +161,11 @@ func oldHeads(ctx context.Context, db pg.DB) (heads []authority.Head, err error)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (authority.Head, error) {
 		h := authority.Head{Digest: l.Digest[:]}
-		if err := rows.Scan(&h.Key.Firm, &h.Key.Matter, &h.Revision); err != nil {
-			return nil, err
-		}
-		heads = append(heads, h)
-	}
-	return heads, rows.Err()
+		err := row.Scan(&h.Key.Firm, &h.Key.Matter, &h.Revision)
+		return h, err
+	})
 }
 
 // run has the clients write while do lasts.

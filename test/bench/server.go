@@ -87,19 +87,28 @@ func (b *bench) close() error {
 	return errors.Join(b.cluster.Close(ctx), os.RemoveAll(b.dir))
 }
 
-func (b *bench) fill(ctx context.Context) error {
-	if err := b.database(ctx, small, "template1"); err != nil {
-		return err
+// migrated makes a database with the ledger in it.
+func (b *bench) migrated(ctx context.Context, name string) (*pgx.Conn, error) {
+	if err := b.database(ctx, name, "template1"); err != nil {
+		return nil, err
 	}
-	conn, err := pg.Connect(ctx, pg.Options{DSN: b.cluster.DSN(small)})
+	conn, err := pg.Connect(ctx, pg.Options{DSN: b.cluster.DSN(name)})
+	if err != nil {
+		return nil, err
+	}
+	m := pg.Migrator{Set: pg.Set{FS: migrations.FS, Schema: migrations.Schema, Lo: migrations.MinVersion, Hi: migrations.MaxVersion}}
+	if _, err := m.Up(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close(ctx))
+	}
+	return conn, nil
+}
+
+func (b *bench) fill(ctx context.Context) error {
+	conn, err := b.migrated(ctx, small)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	m := pg.Migrator{Set: pg.Set{FS: migrations.FS, Schema: migrations.Schema, Lo: migrations.MinVersion, Hi: migrations.MaxVersion}}
-	if _, err := m.Up(ctx, conn); err != nil {
-		return err
-	}
 	if err := seed(ctx, conn, 1, smallIdle); err != nil {
 		return err
 	}
