@@ -246,7 +246,6 @@ func (b *span) headsOf(ctx context.Context, bucket int) ([]head, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h head, err error) {
 		err = row.Scan(&h.Firm, &h.Matter, &h.Revision)
 		return h, err
