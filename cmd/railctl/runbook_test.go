@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,15 +36,18 @@ func commands(text string) (all [][]string) {
 	return all
 }
 
-// At three in the morning nobody guesses what a verb is called today.
-func TestTheRunbookNamesVerbsThatAreThere(t *testing.T) {
+// At three in the morning nobody guesses what a verb is called today; and whoever reads
+// any other page types what stands there.
+func TestPagesNameVerbsThatAreThere(t *testing.T) {
 	t.Parallel()
-	namesVerbs(t, "../../docs/runbook.md", 100)
-}
-
-func TestTheGuideOfAdoptionNamesVerbsThatAreThere(t *testing.T) {
-	t.Parallel()
-	namesVerbs(t, "../../docs/ADOPTING.md", 20)
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	least := map[string]int{"runbook.md": 100, "ADOPTING.md": 20}
+	for _, path := range append(pages, "../../README.md") {
+		namesVerbs(t, path, least[filepath.Base(path)])
+	}
 }
 
 // namesVerbs looks at every command of a document, of which there are some at least.
@@ -58,8 +62,9 @@ func namesVerbs(t *testing.T, path string, least int) {
 		t.Errorf("only %d commands are seen in %s", len(all), path)
 	}
 	for _, words := range all {
-		typed := "railctl " + strings.Join(words, " ")
+		typed := path + ": railctl " + strings.Join(words, " ")
 		root := (&app{stdout: io.Discard, stderr: io.Discard}).root()
+		root.InitDefaultHelpCmd()
 		cmd, rest, err := root.Find(words)
 		if err != nil || cmd == root {
 			t.Errorf("%s: %v", typed, err)
