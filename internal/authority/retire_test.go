@@ -95,6 +95,14 @@ func TestARestoredLedgerStaysClosed(t *testing.T) {
 	if aborted := value[int64](t, s.Pool, `SELECT count(*) FROM ops.abort_overdue('test')`); aborted != 0 {
 		t.Errorf("the watchdog opened %d restored scopes", aborted)
 	}
+	restored := s.fence(t).Change
+	if ch, err := s.c.Abort(t.Context(), restored); err != nil || ch.Outcome != "" {
+		t.Errorf("an abort ends it: %+v, %v", ch, err)
+	}
+	if ch, err := s.c.Cross(t.Context(), restored, nil); err == nil || ch.Outcome != "" {
+		t.Errorf("it is crossed like any other: %+v", ch)
+	}
+	s.wantFence(t, "sealed", "old", 1)
 	d, err := authority.Doctor(t.Context(), s.Pool, s.scope)
 	if err != nil || d.Next != "railctl authority open-restored "+s.scope {
 		t.Errorf("%+v, %v", d, err)
