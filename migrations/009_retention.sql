@@ -17,9 +17,12 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Deletes at most batch rows of one kind ('outbox', 'receipts', 'runs') that are
--- done and older than older; returns how many went.
+-- done and older than older; returns how many went. What may go is looked for in the
+-- order in which it lies on disk, which is that of age: joined in the order of random
+-- ids, or with a hash table, each row that goes would dirty a page of its own.
 CREATE FUNCTION ops.prune(kind text, older interval, batch integer) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+SET enable_mergejoin = off SET enable_hashjoin = off SET max_parallel_workers_per_gather = 0 AS $$
 DECLARE
   horizon timestamptz := clock_timestamp() - older;
   done uuid[];

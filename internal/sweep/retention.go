@@ -33,7 +33,7 @@ func (r Retention) every() time.Duration {
 const PruneEvery = time.Minute
 
 const (
-	pruneBatch = 1000
+	pruneBatch = 5000 // some tenth of a second
 	walkStep   = 1000 // matters whose frames are counted at once
 	// walkShare is the part of a round, one in so many, that goes into counting where
 	// nothing is found: a million matters are through in some ten rounds of a minute.

@@ -32,6 +32,11 @@ const (
 	askedEvery  = 50 * time.Millisecond
 	mostAhead   = 20 // transactions that are not both sent and decided
 	keptFor     = 5 * time.Second
+	// how long, and how many, sent facts may be overdue before the producer waits, and
+	// after how many transactions it asks
+	mostOverdue  = 10 * time.Second
+	loadOverdue  = 5000
+	askRetention = 10
 )
 
 // load is the whole rail at work in one database, and what was noted of it since
@@ -109,7 +114,7 @@ SELECT CASE WHEN i = 1 THEN $1::uuid ELSE gen_random_uuid() END, md5('firm' || m
   FROM (SELECT i, (random() * $3)::integer AS m FROM generate_series(1, $4::integer) i) f`
 
 // produce has so many facts committed, at a rate where one is given, and otherwise
-// as fast as the slower of relay and trigger takes them.
+// as fast as the slowest of relay, trigger and retention takes them.
 func (l *load) produce(ctx context.Context, facts, rate int) error {
 	var open []rail.UUID // one of each transaction that is not both sent and decided
 	begun := time.Now()
@@ -132,6 +137,11 @@ func (l *load) produce(ctx context.Context, facts, rate int) error {
 				return err
 			}
 		}
+		if rate == 0 && done%(askRetention*loadBatch) == 0 {
+			if err := l.awaitRetention(ctx); err != nil {
+				return err
+			}
+		}
 		event := rail.NewUUID()
 		l.watch(event)
 		if _, err := l.pool.Exec(ctx, produceSQL, event, loadFirms, loadMatters, loadBatch); err != nil {
@@ -141,6 +151,23 @@ func (l *load) produce(ctx context.Context, facts, rate int) error {
 		open = append(open, event)
 	}
 	return nil
+}
+
+// awaitRetention waits while many sent facts are long overdue: what outruns retention
+// is kept, whatever becomes of the space.
+func (l *load) awaitRetention(ctx context.Context) error {
+	for {
+		var behind bool
+		err := l.pool.QueryRow(ctx, `
+SELECT count(*) > $2 FROM (SELECT FROM ops.domain_event_outbox WHERE recorded_at < clock_timestamp() - $1::interval AND published_at IS NOT NULL LIMIT $2 + 1) o`,
+			keptFor+mostOverdue, loadOverdue).Scan(&behind)
+		if err != nil || !behind {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {
