@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"briefrail/internal/authority"
 )
 
@@ -36,14 +38,21 @@ func TestRetirement(t *testing.T) {
 	_, err = s.c.Remove(t.Context())
 	s.wantRefusal(t, err, "remove_has_guards")
 	s.everything(t)
+	still, err := s.old.Acquire(t.Context()) // a session that outlives the role's login
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer still.Release()
 	left, err := s.c.RetireWriter(t.Context(), "old", s.Pool)
 	if err != nil || len(left) != 0 {
 		t.Fatalf("what is left: %+v, %v", left, err)
 	}
 	s.scope = scopeOf(s.key)
-	wantState(t, "a write of the retired role", s.write(t.Context(), s.old, s.key, `{"n": 2}`), "42501")
-	_, err = s.old.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
+	wantState(t, "a write of the retired role", s.write(t.Context(), still, s.key, `{"n": 2}`), "42501")
+	_, err = still.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
 	wantState(t, "the retired role's admission", err, "42501")
+	_, err = pgx.Connect(t.Context(), s.As(t, s.oldRole))
+	wantState(t, "the retired role's login", err, "28000")
 	_, err = s.Pool.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
 	wantState(t, "admission of a retired writer", err, "RF410")
 
