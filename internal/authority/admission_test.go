@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"briefrail/internal/authority"
+	"briefrail/internal/jobs"
 	"briefrail/internal/rail"
 	"briefrail/internal/runs"
 )
@@ -31,11 +32,6 @@ func later[T any](t *testing.T, s *stage, ask func(*pgxpool.Conn) (T, error)) <-
 	}()
 	s.waitsForLock(t, "a")
 	return got
-}
-
-type answered[T any] struct {
-	value T
-	err   error
 }
 
 // Who waited for a drain is told what became of the scope meanwhile, and not admitted on
@@ -121,12 +117,9 @@ func TestTheDrainWaitsForTheRail(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(*testing.T, *stage, *pgxpool.Conn){
 		"a landing": func(t *testing.T, s *stage, conn *pgxpool.Conn) {
-			got, err := runs.ClaimKey(t.Context(), s.Pool, s.key, rail.Standard, runs.ClaimOptions{Worker: "w", Builder: "b", Lease: time.Minute})
-			if err != nil || len(got) != 1 {
-				t.Fatal(got, err)
-			}
+			claim := s.claims(t)
 			exec(t, conn, `BEGIN`)
-			if _, err := runs.Land(t.Context(), conn.Conn(), landing(got[0].Claim)); err != nil {
+			if _, err := runs.Land(t.Context(), conn.Conn(), landing(claim)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -154,42 +147,31 @@ func TestTheDrainWaitsForTheRail(t *testing.T) {
 	}
 }
 
-// submitted submits on a session of its own, in a transaction that stays open, and then
-// another intent beside it; the second has to wait.
-func (s *stage) submitted(t *testing.T, first func(*pgxpool.Conn), second authority.Intent) authority.Answer {
+// submitted is an intent that is submitted beside something that has not committed.
+func (s *stage) submitted(t *testing.T, first func(*pgxpool.Conn) error, i authority.Intent) authority.Answer {
 	t.Helper()
-	a, b := s.session(t), s.session(t)
-	exec(t, a, `BEGIN`)
-	first(a)
-	got := make(chan answered[authority.Answer], 1)
-	go func() {
-		v, err := authority.Submit(t.Context(), b, second)
-		got <- answered[authority.Answer]{v, err}
-	}()
-	s.blocked(t, b, func() bool { return len(got) > 0 })
-	exec(t, a, `COMMIT`)
-	two := <-got
-	if two.err != nil {
-		t.Fatal(two.err)
+	got := beside(t, s, first, func(conn *pgxpool.Conn) (authority.Answer, error) { return authority.Submit(t.Context(), conn, i) })
+	if got.err != nil {
+		t.Fatal(got.err)
 	}
-	return two.value
+	return got.value
 }
 
 // One id means one thing, also where two come with it at once, of two matters.
 func TestOneIntentOfTwoMatters(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.mustWrite(t, s.key, `{"n": 1}`)
-	s.cross(t)
+	s := crossed(t)
 	i := s.intent("p")
 	other := i
 	for other.Key.Matter = rail.NewUUID(); scopeOf(other.Key) != s.scope; {
 		other.Key.Matter = rail.NewUUID()
 	}
-	two := s.submitted(t, func(conn *pgxpool.Conn) {
-		if a, err := authority.Submit(t.Context(), conn, i); err != nil || a.Verdict != authority.Accepted {
-			t.Fatalf("%+v, %v", a, err)
+	two := s.submitted(t, func(conn *pgxpool.Conn) error {
+		a, err := authority.Submit(t.Context(), conn, i)
+		if err != nil || a.Verdict != authority.Accepted {
+			t.Errorf("%+v, %v", a, err)
 		}
+		return err
 	}, other)
 	if two.Verdict != authority.OtherDigest || two.Matter != i.Key.Matter {
 		t.Errorf("%+v", two)
@@ -203,22 +185,34 @@ func TestOneIntentOfTwoMatters(t *testing.T) {
 // is there then.
 func TestAnIntentMeetsALanding(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.mustWrite(t, s.key, `{"n": 1}`)
-	s.cross(t)
-	got, err := runs.ClaimKey(t.Context(), s.Pool, s.key, rail.Standard, runs.ClaimOptions{Worker: "w", Builder: "b", Lease: time.Minute})
-	if err != nil || len(got) != 1 {
-		t.Fatal(got, err)
-	}
+	s := crossed(t)
+	claim := s.claims(t)
 	seen := value[int64](t, s.Pool, `SELECT ops.matter_revision($1, $2)`, s.key.Firm, s.key.Matter)
 	i := s.intent("p")
 	i.Expected = &seen
-	two := s.submitted(t, func(conn *pgxpool.Conn) {
-		if _, err := runs.Land(t.Context(), conn.Conn(), landing(got[0].Claim)); err != nil {
-			t.Fatal(err)
-		}
+	two := s.submitted(t, func(conn *pgxpool.Conn) error {
+		_, err := runs.Land(t.Context(), conn.Conn(), landing(claim))
+		return err
 	}, i)
 	if two.Verdict != authority.Refused || two.Revision == seen {
 		t.Errorf("%+v, and %d was seen", two, seen)
 	}
+}
+
+// crossed is a stage whose scope is the rail's.
+func crossed(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t)
+	s.mustWrite(t, s.key, `{"n": 1}`)
+	s.cross(t)
+	return s
+}
+
+func (s *stage) claims(t *testing.T) jobs.Claim {
+	t.Helper()
+	got, err := runs.ClaimKey(t.Context(), s.Pool, s.key, rail.Standard, runs.ClaimOptions{Worker: "w", Builder: "b", Lease: time.Minute})
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	return got[0].Claim
 }

@@ -87,15 +87,12 @@ func TestABuildUnderWayHandsItsClaimBack(t *testing.T) {
 	s := newStage(t)
 	s.mustWrite(t, s.key, `{"by": "old"}`)
 	there := s.cross(t)
-	got, err := runs.ClaimKey(t.Context(), s.Pool, s.key, rail.Standard, runs.ClaimOptions{Worker: "w", Builder: "b", Lease: time.Minute})
-	if err != nil || len(got) != 1 {
-		t.Fatal(got, err)
-	}
+	claim := s.claims(t)
 	s.back(t, there.ID)
-	if _, err := runs.Land(t.Context(), s.Pool, landing(got[0].Claim)); !errors.Is(err, runs.ErrFenced) {
+	if _, err := runs.Land(t.Context(), s.Pool, landing(claim)); !errors.Is(err, runs.ErrFenced) {
 		t.Fatalf("a landing of the old epoch: %v", err)
 	}
-	if _, err := runs.Release(t.Context(), s.Pool, got[0].Claim, runs.Failure{Kind: "authority", Text: "moved"}, 0); err != nil {
+	if _, err := runs.Release(t.Context(), s.Pool, claim, runs.Failure{Kind: "authority", Text: "moved"}, 0); err != nil {
 		t.Fatalf("the claim is not handed back: %v", err)
 	}
 	s.mustWrite(t, s.key, `{"by": "old", "n": 2}`)

@@ -24,24 +24,39 @@ type ended struct {
 // has to wait for that commit: what it read would not be true any more.
 func (s *stage) interleaved(t *testing.T, first, second verb) (one, two ended) {
 	t.Helper()
+	got := beside(t, s, func(conn *pgxpool.Conn) error {
+		one.Change, one.err = first(s.controller(conn))
+		return one.err
+	}, func(conn *pgxpool.Conn) (authority.Change, error) { return second(s.controller(conn)) })
+	return one, ended{got.value, got.err}
+}
+
+type answered[T any] struct {
+	value T
+	err   error
+}
+
+// beside does something in a transaction, and begins something else on another session
+// before that has committed. What was begun fails the test unless it waits.
+func beside[T any](t *testing.T, s *stage, first func(*pgxpool.Conn) error, second func(*pgxpool.Conn) (T, error)) (two answered[T]) {
+	t.Helper()
 	a, b := s.session(t), s.session(t)
 	exec(t, a, `BEGIN`)
-	one.Change, one.err = first(s.controller(a))
-	got := make(chan ended, 1)
+	end := `COMMIT`
+	if first(a) != nil {
+		end = `ROLLBACK`
+	}
+	got := make(chan answered[T], 1)
 	go func() {
-		ch, err := second(s.controller(b))
-		got <- ended{ch, err}
+		v, err := second(b)
+		got <- answered[T]{v, err}
 	}()
 	waits := s.blocked(t, b, func() bool { return len(got) > 0 })
-	if one.err != nil {
-		exec(t, a, `ROLLBACK`)
-	} else {
-		exec(t, a, `COMMIT`)
-	}
+	exec(t, a, end)
 	if two = <-got; !waits {
-		t.Errorf("the second did not wait for the first: %s, %v", two.Phase, two.err)
+		t.Errorf("the second did not wait for the first: %+v", two)
 	}
-	return one, two
+	return two
 }
 
 // blocked waits until a session has to wait for another, or has ended what it does.
