@@ -35,22 +35,23 @@ END $$;
 
 -- 2. Who is a member of what. Whoever runs this must be able to act for the owner; the
 -- migrator acts for it from its login on, so that whatever it makes is the owner's.
--- An operator reads what readonly reads, and sees the sessions of others (doctor).
+-- An operator reads what readonly reads, and sees the sessions of others (doctor); so do
+-- the owner's functions, which say who holds a closing up.
 DO $$
 DECLARE
   m record;
 BEGIN
   FOR m IN SELECT * FROM (VALUES ('rail_owner', current_user::text), ('rail_owner', 'rail_migrator'),
-      ('rail_readonly', 'rail_operator'), ('pg_monitor', 'rail_operator')) AS v (role, member)
+      ('rail_readonly', 'rail_operator'), ('pg_monitor', 'rail_operator'), ('pg_read_all_stats', 'rail_owner')) AS v (role, member)
   LOOP
     CONTINUE WHEN pg_has_role(m.member, m.role, 'USAGE');
     BEGIN
       EXECUTE format('GRANT %I TO %I', m.role, m.member);
     EXCEPTION WHEN insufficient_privilege THEN
-      IF m.role <> 'pg_monitor' THEN
+      IF m.role NOT LIKE 'pg\_%' THEN
         RAISE;
       END IF;
-      RAISE WARNING 'pg_monitor is not granted to %: have a superuser do it, or railctl doctor cannot see everything', m.member;
+      RAISE WARNING '% is not granted to %: have a superuser do it, or railctl doctor and railctl authority blockers do not say everything', m.role, m.member;
     END;
   END LOOP;
 END $$;

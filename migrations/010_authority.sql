@@ -223,6 +223,7 @@ CREATE TABLE ops.fence_evidence (
   seen_at timestamptz NOT NULL DEFAULT clock_timestamp() CONSTRAINT evidence_has_a_year CHECK (seen_at BETWEEN '0001-02-01 00:00+00' AND '9999-12-01 00:00+00')
 );
 CREATE INDEX evidence_of_scope ON ops.fence_evidence (scope, seen_at);
+CREATE INDEX evidence_exercised ON ops.fence_evidence (seen_at) WHERE kind = 'exercised';
 
 -- A hold stops widening (further closings), and nothing else.
 CREATE TABLE ops.write_fence_holds (

@@ -116,7 +116,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     PERFORM ops.fence_denied('RF412', 'write_fence_isolation', in_scope,
-      format('a fenced write needs READ COMMITTED, not %s', upper(current_setting('transaction_isolation'))));
+      format('what a fence judges needs READ COMMITTED, not %s', upper(current_setting('transaction_isolation'))));
   END IF;
 END $$;
 
@@ -180,15 +180,20 @@ BEGIN
   INSERT INTO ops.compatibility_log (firm_id, matter_id, generation, epoch, digest)
   SELECT NEW.firm_id, NEW.matter_id, NEW.generation, NEW.authority_epoch, NEW.digest
    WHERE EXISTS (SELECT 1 FROM ops.write_fence_changes c
-                  WHERE c.scope = ops.fence_scope(ops.matter_bucket(NEW.matter_id)) AND c.phase = 'advanced' AND c.window_ends_at > clock_timestamp());
+                  WHERE c.scope = ops.fence_scope(ops.matter_bucket(NEW.matter_id)) AND c.phase = 'advanced' AND c.window_ends_at > clock_timestamp())
+  -- a matter that was purged numbers its frames anew
+  ON CONFLICT ON CONSTRAINT compatibility_one_a_frame DO UPDATE
+    SET epoch = EXCLUDED.epoch, digest = EXCLUDED.digest, committed_at = EXCLUDED.committed_at, exported_at = NULL;
   RETURN NULL;
 END $$;
 
 -- The rail's own tables are guarded with the first fence, and free again with the last;
--- so are the indexes by which a whole bucket is looked at, which cost a landing time.
+-- so are the indexes by which a whole bucket is looked at, which cost a landing time. On
+-- a large ledger its owner makes them CONCURRENTLY beforehand: they hold writers up.
 CREATE FUNCTION ops.fence_install() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM pg_advisory_xact_lock(ops.fence_key('install', 'all'));
   IF EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = 'ops.matter_frames'::regclass AND tgname = 'write_fence') THEN
     RETURN;
   END IF;
@@ -207,14 +212,15 @@ BEGIN
   CREATE CONSTRAINT TRIGGER write_fence AFTER INSERT OR UPDATE ON ops.write_intents
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ops.fence_tail_intents();
   ALTER TABLE ops.write_intents ENABLE ALWAYS TRIGGER write_fence;
-  CREATE INDEX outbox_landed ON ops.domain_event_outbox (bucket, seq) WHERE event_name = 'brief.landed';
-  CREATE INDEX jobs_of_bucket ON ops.matter_frame_jobs (bucket);
-  CREATE INDEX frames_of_bucket ON ops.matter_frames (ops.matter_bucket(matter_id));
+  CREATE INDEX IF NOT EXISTS outbox_landed ON ops.domain_event_outbox (bucket, seq) WHERE event_name = 'brief.landed';
+  CREATE INDEX IF NOT EXISTS jobs_of_bucket ON ops.matter_frame_jobs (bucket);
+  CREATE INDEX IF NOT EXISTS frames_of_bucket ON ops.matter_frames (ops.matter_bucket(matter_id));
 END $$;
 
 CREATE FUNCTION ops.fence_uninstall() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM pg_advisory_xact_lock(ops.fence_key('install', 'all'));
   DROP TRIGGER IF EXISTS write_fence ON ops.matter_frames;
   DROP TRIGGER IF EXISTS write_fence_compatibility ON ops.matter_frames;
   DROP TRIGGER IF EXISTS write_fence ON ops.write_intents;

@@ -30,7 +30,8 @@ BEGIN
 END $$;
 
 -- Who is in the way of a closing: whoever holds lock A or B (a session, or a prepared
--- transaction by its gid), and the claims that are live.
+-- transaction by its gid), the claims that are live, and once it is sealed, facts up to
+-- its end that have to be sent on first (as many as a thousand are counted).
 CREATE FUNCTION ops.fence_blockers(in_scope text) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_agg(b.row ORDER BY b.row->>'kind', b.row->>'since'), '[]') FROM (
@@ -47,7 +48,20 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL
     SELECT jsonb_build_object('kind', 'lease', 'run_id', j.run_id, 'since', j.claimed_at, 'until', j.lease_expires_at)
       FROM ops.matter_frame_jobs j JOIN ops.write_fences f ON f.scope = in_scope AND f.bucket = j.bucket
-     WHERE j.run_status = 'running') b
+     WHERE j.run_status = 'running'
+    UNION ALL
+    SELECT jsonb_build_object('kind', 'publication', 'facts', count(*), 'since', min(o.recorded_at))
+      FROM (SELECT x.recorded_at FROM ops.write_fences f JOIN ops.writers w ON w.name = f.writer AND w.kind = 'rail'
+              JOIN ops.domain_event_outbox x ON x.bucket = f.bucket AND x.published_at IS NULL AND x.seq <= f.final_sequence
+             WHERE f.scope = in_scope AND f.state = 'sealed' AND (SELECT l.publishing FROM ops.ledger l) = 'required' ORDER BY x.seq LIMIT 1000) o
+    HAVING count(*) > 0) b
+$$;
+
+-- Those who are known to have been in the way, and those who are now, once each.
+CREATE FUNCTION ops.blockers_and(known jsonb, in_scope text) RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(jsonb_agg(d.b ORDER BY d.n), '[]') FROM (
+    SELECT e.b, min(e.n) AS n FROM jsonb_array_elements(known || ops.fence_blockers(in_scope)) WITH ORDINALITY AS e (b, n) GROUP BY e.b) d
 $$;
 
 CREATE FUNCTION ops.change_denied(code text, name text, message text, hint text DEFAULT '') RETURNS void
@@ -77,6 +91,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c ops.write_fence_changes := ops.change_of(id);
 BEGIN
+  PERFORM ops.fence_reads_fresh(c.scope);
   PERFORM 1 FROM ops.write_fences f WHERE f.scope = c.scope FOR NO KEY UPDATE;
   SELECT * INTO c FROM ops.write_fence_changes x WHERE x.change_id = id FOR NO KEY UPDATE;
   RETURN c;
@@ -94,30 +109,29 @@ END $$;
 -- 1. Who writes, and what.
 
 -- The rights of another writer's roles: to be admitted, and to bring its own in. Those
--- of the rail's roles stand in deploy/roles.sql.
+-- of the rail's roles stand in deploy/roles.sql. What is taken from a role that further
+-- writers have too is given back with theirs.
 CREATE FUNCTION ops.grant_writer(in_writer text, granted boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   r record;
 BEGIN
   FOR r IN
-    SELECT n.name, n.rights FROM ops.writers w CROSS JOIN LATERAL (
+    SELECT DISTINCT n.name, n.rights, w.name = in_writer AND NOT granted AS taken FROM ops.writers w CROSS JOIN LATERAL (
       SELECT unnest(w.database_roles), 'ops.admit(text, text, bigint), ops.admit_matter(uuid, text, bigint), ops.matter_bucket(uuid), ops.matter_authority(uuid)'
       UNION ALL
       SELECT w.importer_role, 'ops.import_frame(uuid, uuid, bigint, jsonb, bytea, text, text), ops.import_intent(uuid, uuid, uuid, text, bigint, bytea, text, jsonb, text), '
              'ops.to_export(smallint, integer), ops.note_exported(bigint[]), ops.matter_bucket(uuid)'
        WHERE w.importer_role IS NOT NULL) AS n (name, rights)
-     WHERE w.name = in_writer AND w.kind = 'external'
+      JOIN pg_roles p ON p.rolname = n.name
+     WHERE w.kind = 'external' AND (w.name = in_writer OR NOT granted AND w.status = 'active') ORDER BY taken DESC
   LOOP
-    IF NOT EXISTS (SELECT 1 FROM pg_roles p WHERE p.rolname = r.name) THEN
-      RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('there is no role %I for writer %s', r.name, in_writer), HINT = 'CREATE ROLE first';
-    END IF;
-    IF granted THEN
-      EXECUTE format('GRANT USAGE ON SCHEMA ops TO %I', r.name);
-      EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', r.rights, r.name);
-    ELSE
+    IF r.taken THEN
       EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM %I', r.rights, r.name);
       EXECUTE format('REVOKE USAGE ON SCHEMA ops FROM %I', r.name);
+    ELSE
+      EXECUTE format('GRANT USAGE ON SCHEMA ops TO %I', r.name);
+      EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', r.rights, r.name);
     END IF;
   END LOOP;
 END $$;
@@ -125,7 +139,15 @@ END $$;
 CREATE FUNCTION ops.register_writer(name text, kind text, database_roles text[], importer_role text, endpoint text, actor text, reason text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
+DECLARE
+  missing text;
 BEGIN
+  SELECT r.role INTO missing FROM unnest(database_roles || importer_role) AS r (role)
+   WHERE kind = 'external' AND r.role IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_roles p WHERE p.rolname = r.role);
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('there is no role %I for writer %s', missing, name), HINT = 'CREATE ROLE first';
+  END IF;
+  PERFORM ops.grant_writer(w.name, false) FROM ops.writers w WHERE w.name = register_writer.name; -- of the roles that it had
   INSERT INTO ops.writers AS w (name, kind, database_roles, importer_role, endpoint) VALUES (name, kind, database_roles, importer_role, endpoint)
   ON CONFLICT ON CONSTRAINT writers_pkey DO UPDATE
     SET kind = EXCLUDED.kind, database_roles = EXCLUDED.database_roles, importer_role = EXCLUDED.importer_role, endpoint = EXCLUDED.endpoint;
@@ -140,13 +162,20 @@ DECLARE
   n integer;
   taken text;
 BEGIN
+  PERFORM 1 FROM ops.writers w WHERE w.name = in_writer AND w.status = 'active' FOR SHARE;
+  IF NOT FOUND THEN
+    PERFORM ops.change_denied('RF422', 'fence_needs_a_writer', format('there is no active writer %s', in_writer), 'railctl authority writers register');
+  END IF;
+  PERFORM ops.fence_install();
+  -- a commit under way was judged without a fence: it is waited for, and seen below
+  PERFORM pg_advisory_xact_lock(ops.fence_key('b', n.scope)) FROM (
+    SELECT DISTINCT s AS scope FROM unnest(scopes) AS s WHERE NOT EXISTS (SELECT 1 FROM ops.write_fences f WHERE f.scope = s) ORDER BY 1) n;
+  INSERT INTO ops.write_fences (scope, writer) SELECT DISTINCT s, in_writer FROM unnest(scopes) AS s ON CONFLICT (scope) DO NOTHING;
+  GET DIAGNOSTICS n = ROW_COUNT;
   SELECT f.scope INTO taken FROM ops.write_fences f WHERE f.scope = ANY (scopes) AND f.writer <> in_writer LIMIT 1;
   IF FOUND THEN
     PERFORM ops.change_denied('RF409', 'fence_exists', format('%s has a fence already, of another writer', taken), 'move authority by a change: railctl authority plan');
   END IF;
-  PERFORM ops.fence_install();
-  INSERT INTO ops.write_fences (scope, writer) SELECT DISTINCT s, in_writer FROM unnest(scopes) AS s ON CONFLICT (scope) DO NOTHING;
-  GET DIAGNOSTICS n = ROW_COUNT;
   SELECT f.scope INTO taken FROM ops.write_fences f JOIN ops.writers w ON w.name = f.writer
    WHERE f.scope = ANY (scopes) AND w.kind = 'external' AND f.epoch = 1
      AND EXISTS (SELECT 1 FROM ops.matter_frames m WHERE m.source = 'rail' AND ops.matter_bucket(m.matter_id) = f.bucket) LIMIT 1;
@@ -184,6 +213,7 @@ DECLARE
   of_it bytea := sha256(convert_to(jsonb_build_object('scope', in_scope, 'to', in_writer, 'rolls_back', in_rolls_back, 'options', options)::text, 'UTF8'));
   predicted interval := make_interval(secs => (in_plan->>'predicted_pause_ms')::float8 / 1000);
 BEGIN
+  SELECT * INTO f FROM ops.write_fences WHERE scope = in_scope FOR NO KEY UPDATE; -- as ops.change_held
   SELECT * INTO c FROM ops.write_fence_changes WHERE change_id = change;
   IF FOUND THEN
     IF c.content <> of_it THEN
@@ -191,11 +221,11 @@ BEGIN
     END IF;
     RETURN c;
   END IF;
-  SELECT * INTO f FROM ops.write_fences WHERE scope = in_scope FOR NO KEY UPDATE; -- as ops.change_held
-  IF NOT FOUND THEN
+  IF f.scope IS NULL THEN
     PERFORM ops.change_denied('RF404', 'fence_unknown', format('%s has no fence', in_scope), 'railctl authority configure');
   END IF;
-  IF f.writer = in_writer OR NOT EXISTS (SELECT 1 FROM ops.writers w WHERE w.name = in_writer AND w.status = 'active') THEN
+  PERFORM 1 FROM ops.writers w WHERE w.name = in_writer AND w.status = 'active' FOR SHARE;
+  IF NOT FOUND OR f.writer = in_writer THEN
     PERFORM ops.change_denied('RF422', 'change_needs_another_writer', format('%s is written by %s; the new one must be another, and active', in_scope, f.writer));
   END IF;
   IF jsonb_array_length(coalesce(in_plan->'blocking', '[]')) > 0 THEN
@@ -217,7 +247,10 @@ BEGIN
   VALUES (change, in_scope, coalesce(options->>'cohort', 'first'), CASE WHEN in_rolls_back IS NULL THEN 'forward' ELSE 'rollback' END, f.writer, in_writer, f.epoch, of_it, in_rolls_back,
     make_interval(secs => coalesce((options->>'grace_ms')::float8, 100) / 1000), make_interval(secs => coalesce((options->>'deadline_ms')::float8, 2000) / 1000),
     make_interval(secs => coalesce((options->>'window_s')::float8, 14 * 86400)), make_interval(secs => coalesce((options->>'budget_ms')::float8, 1000) / 1000), predicted, in_plan)
-  RETURNING * INTO c;
+  ON CONFLICT (change_id) DO NOTHING RETURNING * INTO c;
+  IF NOT FOUND THEN -- of another scope, at the same time
+    PERFORM ops.change_denied('RF422', 'change_same_id_other_content', format('change %s is about something else', change), 'take a new change id');
+  END IF;
   IF c.predicted_pause > c.pause_budget THEN
     PERFORM ops.change_denied('RF422', 'change_over_budget', format('a pause of %s is predicted, and %s allowed', c.predicted_pause, c.pause_budget));
   END IF;
@@ -300,19 +333,19 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c ops.write_fence_changes := ops.change_of(change);
   waits text := current_setting('lock_timeout');
-  in_the_way jsonb := '[]';
+  in_the_way jsonb;
 BEGIN
   IF c.phase <> 'closing' THEN
     PERFORM ops.change_wants(c, '{closing,drained,sealed,verified,advanced,completed,retired,aborted}', 'drain');
     RETURN c;
   END IF;
   IF NOT ops.fence_lock(ops.fence_key('a', c.scope), least(c.grace, c.closed_at + c.deadline - clock_timestamp())) THEN
-    in_the_way := ops.fence_blockers(c.scope);
+    in_the_way := ops.blockers_and(c.blockers, c.scope);
   END IF;
-  PERFORM set_config('lock_timeout', waits, true);
   c := ops.change_held(change);
+  PERFORM set_config('lock_timeout', waits, true);
   IF c.phase = 'closing' THEN
-    UPDATE ops.write_fence_changes SET phase = 'drained', drained_at = clock_timestamp(), blockers = blockers || in_the_way WHERE change_id = change RETURNING * INTO c;
+    UPDATE ops.write_fence_changes SET phase = 'drained', drained_at = clock_timestamp(), blockers = coalesce(in_the_way, blockers) WHERE change_id = change RETURNING * INTO c;
   END IF;
   RETURN c;
 END $$;
@@ -332,10 +365,10 @@ BEGIN
     RETURN c;
   END IF;
   locked := ops.fence_lock(ops.fence_key('b', c.scope), c.closed_at + c.deadline - clock_timestamp());
+  PERFORM ops.change_held(change); -- for as long only, as nobody commits meanwhile
   PERFORM set_config('lock_timeout', waits, true);
-  PERFORM ops.change_held(change);
   IF NOT locked THEN
-    UPDATE ops.write_fence_changes SET blockers = ops.fence_blockers(c.scope) WHERE change_id = change AND phase = 'drained';
+    UPDATE ops.write_fence_changes SET blockers = ops.blockers_and(blockers, scope) WHERE change_id = change AND phase = 'drained';
     RETURN ops.change_of(change);
   END IF;
   UPDATE ops.write_fences SET state = 'sealed', changed_at = clock_timestamp(),
@@ -409,14 +442,16 @@ CREATE FUNCTION ops.abort_change(change uuid, actor text, reason text) RETURNS o
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c ops.write_fence_changes := ops.change_held(change);
+  in_the_way jsonb;
 BEGIN
   IF c.outcome IS NOT NULL OR c.direction = 'restore' THEN
     RETURN c;
   END IF;
+  in_the_way := ops.blockers_and(c.blockers, c.scope); -- while it is closed
   UPDATE ops.write_fences SET state = 'open', closing_deadline = NULL, changed_at = clock_timestamp()
    WHERE scope = c.scope AND change_id = change AND state <> 'open';
   UPDATE ops.write_fence_changes SET phase = 'aborted', outcome = 'aborted', aborted_at = clock_timestamp(), ended_by = actor, end_reason = reason,
-         blockers = blockers || ops.fence_blockers(c.scope), measured_pause = clock_timestamp() - closed_at
+         blockers = in_the_way, measured_pause = clock_timestamp() - closed_at
    WHERE change_id = change RETURNING * INTO c;
   PERFORM ops.audit(actor, 'authority.abort', c.scope, reason, jsonb_build_object('change', change, 'was_closed', c.closed_at IS NOT NULL));
   RETURN c;

@@ -97,7 +97,8 @@ CREATE FUNCTION ops.keep_shadow(firm uuid, matter uuid, in_sequence bigint, in_f
   in_difference text, in_rule text, in_details text) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO ops.shadow_frames (firm_id, matter_id, source_sequence, frame, digest, schema_version, builder_version, difference, rule, details, compared_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, left($10, 2000), CASE WHEN $8 IS NOT NULL THEN clock_timestamp() END)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, left($10, 2000), CASE WHEN $8 IS NOT NULL THEN clock_timestamp() END
+    FROM ops.matter_frame_jobs j WHERE j.firm_id = $1 AND j.matter_id = $2 FOR KEY SHARE -- not of one that is purged meanwhile
   ON CONFLICT (firm_id, matter_id, source_sequence) DO UPDATE
     SET frame = EXCLUDED.frame, digest = EXCLUDED.digest, schema_version = EXCLUDED.schema_version, builder_version = EXCLUDED.builder_version, built_at = clock_timestamp(),
         difference = EXCLUDED.difference, rule = EXCLUDED.rule, details = EXCLUDED.details, compared_at = EXCLUDED.compared_at
@@ -269,6 +270,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   pending ops.write_fence_changes;
 BEGIN
+  PERFORM 1 FROM ops.writers w WHERE w.name = in_writer FOR NO KEY UPDATE; -- a plan for it ends first, or sees that it is retired
   SELECT * INTO pending FROM ops.write_fence_changes c WHERE in_writer IN (c.from_writer, c.to_writer) AND c.phase NOT IN ('retired', 'aborted', 'completed') LIMIT 1;
   IF FOUND THEN
     PERFORM ops.change_denied('RF422', 'retire_has_open_changes', format('change %s of %s is %s', pending.change_id, pending.scope, pending.phase), 'complete it first');
@@ -328,6 +330,8 @@ DECLARE
 BEGIN
   PERFORM 1 FROM ops.write_fences x ORDER BY x.scope FOR NO KEY UPDATE; -- all of them, in the order of every verb
   PERFORM ops.abort_change(c.change_id, actor, reason) FROM ops.write_fence_changes c WHERE c.outcome IS NULL AND c.direction <> 'restore';
+  -- a closing that outlived its change
+  UPDATE ops.write_fences SET state = 'open', closing_deadline = NULL WHERE state <> 'open' AND closing_deadline <> 'infinity';
   FOR f IN SELECT * FROM ops.write_fences WHERE state = 'open' ORDER BY scope LOOP
     id := gen_random_uuid();
     INSERT INTO ops.write_fence_changes (change_id, scope, direction, from_writer, to_writer, from_epoch, content, phase, closed_at, sealed_at, final_sequence)

@@ -288,7 +288,7 @@ $$;
 CREATE FUNCTION ops.fence_watches(span interval) RETURNS TABLE (scope text, watch text, value float8, baseline float8)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WITH moved AS (
-    SELECT f.* FROM ops.write_fences f WHERE EXISTS (SELECT 1 FROM ops.write_fence_changes c WHERE c.scope = f.scope AND c.outcome = 'advanced')
+    SELECT f.* FROM ops.write_fences f WHERE f.scope NOT LIKE 'fixture/%' AND EXISTS (SELECT 1 FROM ops.write_fence_changes c WHERE c.scope = f.scope AND c.outcome = 'advanced')
   )
   SELECT m.scope, 'intents_without_result', count(*)::float8, NULL::float8 FROM moved m JOIN ops.write_intents i ON i.bucket = m.bucket AND i.outcome = 'unknown' GROUP BY m.scope
   UNION ALL
