@@ -40,7 +40,9 @@ type Problem struct {
 	Revision *int64 `json:"revision,omitempty"` // current
 	Given    string `json:"given_digest,omitempty"`
 	Recorded string `json:"recorded_digest,omitempty"`
-	RetryMS  int64  `json:"retry_after_ms,omitempty"`
+	// fields in which an intent differs from the one that has its id
+	Differs []string `json:"differs,omitempty"`
+	RetryMS int64    `json:"retry_after_ms,omitempty"`
 }
 
 // Said is a receipt: what was decided of an intent, by whom, under which epoch.

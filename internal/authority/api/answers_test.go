@@ -3,6 +3,7 @@ package api_test
 import (
 	"net/http"
 	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,14 +109,21 @@ func TestAnotherDigest(t *testing.T) {
 	other.Digest = strings.Repeat("cd", 32)
 	a := r.post(t, forFirm, other)
 	a.problem(t, http.StatusUnprocessableEntity, "intent-differs")
-	if a.fault.Given != other.Digest || a.fault.Recorded != i.Digest {
+	if a.fault.Given != other.Digest || a.fault.Recorded != i.Digest || !slices.Equal(a.fault.Differs, []string{"payload_digest"}) {
+		t.Errorf("got %s", a.raw)
+	}
+	later, seen := i, int64(7)
+	later.Expected = &seen
+	a = r.post(t, forFirm, later)
+	a.problem(t, http.StatusUnprocessableEntity, "intent-differs")
+	if !slices.Equal(a.fault.Differs, []string{"expected_revision"}) {
 		t.Errorf("got %s", a.raw)
 	}
 	// what another firm has under the id is not told to this one
 	path := strings.Replace(r.path("intents"), r.key.Firm.String(), r.other.String(), 1)
 	a = r.postTo(t, forOther, path, other)
 	a.problem(t, http.StatusUnprocessableEntity, "intent-differs")
-	if a.fault.Recorded != "" || a.fault.Receipt != nil || a.fault.Epoch != 0 || strings.Contains(a.raw, i.Digest) || strings.Contains(a.raw, r.key.Firm.String()) {
+	if a.fault.Recorded != "" || a.fault.Differs != nil || a.fault.Receipt != nil || a.fault.Epoch != 0 || strings.Contains(a.raw, i.Digest) || strings.Contains(a.raw, r.key.Firm.String()) {
 		t.Errorf("tells another firm's intent: %s", a.raw)
 	}
 	r.executes(t, 1)

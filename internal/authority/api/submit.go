@@ -149,11 +149,15 @@ func declined(i authority.Intent, v authority.Answer) answer {
 // taken is an id that belongs to something else. Another firm's digest is not told.
 func taken(i authority.Intent, v authority.Answer) answer {
 	a := problem(otherDigest, "intent-differs", http.StatusUnprocessableEntity, "The intent id belongs to something else",
-		"The same id was used for another payload, kind or matter. An intent keeps its content: use a new id.")
+		"The same id was used for another payload, kind, revision or matter. An intent keeps its content: use a new id.")
+	var said struct {
+		Differs []string `json:"differs"`
+	}
+	_ = json.Unmarshal(v.Result, &said) // the database's own
 	return a.with(func(p *Problem) {
 		p.Given = hex.EncodeToString(i.Digest[:])
 		if v.Firm == i.Key.Firm {
-			p.Recorded, p.Epoch = hex.EncodeToString(v.PayloadDigest), v.Epoch
+			p.Recorded, p.Epoch, p.Differs = hex.EncodeToString(v.PayloadDigest), v.Epoch, said.Differs
 		}
 	})
 }
