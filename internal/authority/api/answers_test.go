@@ -2,8 +2,8 @@ package api_test
 
 import (
 	"net/http"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"

@@ -150,14 +150,14 @@ func declined(i authority.Intent, v authority.Answer) answer {
 func taken(i authority.Intent, v authority.Answer) answer {
 	a := problem(otherDigest, "intent-differs", http.StatusUnprocessableEntity, "The intent id belongs to something else",
 		"The same id was used for another payload, kind, revision or matter. An intent keeps its content: use a new id.")
-	var said struct {
+	var unlike struct {
 		Differs []string `json:"differs"`
 	}
-	_ = json.Unmarshal(v.Result, &said) // the database's own
+	_ = json.Unmarshal(v.Result, &unlike) // the database's own
 	return a.with(func(p *Problem) {
 		p.Given = hex.EncodeToString(i.Digest[:])
 		if v.Firm == i.Key.Firm {
-			p.Recorded, p.Epoch, p.Differs = hex.EncodeToString(v.PayloadDigest), v.Epoch, said.Differs
+			p.Recorded, p.Epoch, p.Differs = hex.EncodeToString(v.PayloadDigest), v.Epoch, unlike.Differs
 		}
 	})
 }
