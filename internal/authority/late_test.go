@@ -22,8 +22,8 @@ const journal = `
 CREATE TABLE public.legacy_journal (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, matter_id uuid NOT NULL, how text NOT NULL);
 GRANT SELECT, INSERT ON public.legacy_journal TO `
 
-// ways are how old programs write: none of them asks for more than it needs.
-func ways() map[string][]string {
+// oldWays are how old programs write: none of them asks for more than it needs.
+func oldWays() map[string][]string {
 	insert := `INSERT INTO public.legacy_journal (matter_id, how) VALUES ('{matter}', '{how}')`
 	return map[string][]string{
 		"raw":        {insert},
@@ -63,7 +63,7 @@ func TestNoRowComesLate(t *testing.T) {
 	var writers sync.WaitGroup
 	var accepted atomic.Int64
 	for range 2 {
-		for how, statements := range ways() {
+		for how, statements := range oldWays() {
 			writers.Go(func() { s.scribble(ctx, t, how, statements, &accepted) })
 		}
 	}
@@ -125,16 +125,18 @@ func TestManyWritersDoNotStarveAClosing(t *testing.T) {
 	id := s.planned(t, nil) // with a minute
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
-	var accepted atomic.Int64
-	for range 64 {
-		writers.Go(func() { s.scribble(ctx, t, "admitted", ways()["admitted"], &accepted) })
+	accepted := make([]atomic.Int64, 64)
+	for i := range accepted {
+		writers.Go(func() { s.scribble(ctx, t, "admitted", oldWays()["admitted"], &accepted[i]) })
 	}
 	defer writers.Wait()
 	defer stop()
-	eventually(t, "the writers have begun", func() bool { return accepted.Load() >= 64 })
+	for i := range accepted {
+		eventually(t, "everybody has been let in", func() bool { return accepted[i].Load() > 0 })
+	}
 	ch, err := s.c.Cross(t.Context(), id, nil)
 	if err != nil || ch.Outcome != "advanced" {
 		t.Fatalf("%+v, %v", ch, err)
 	}
-	t.Logf("64 writers, %d rows accepted, a pause of %s", accepted.Load(), ch.MeasuredPause)
+	t.Logf("%d writers, a pause of %s", len(accepted), ch.MeasuredPause)
 }
