@@ -129,6 +129,21 @@ func TestAnotherDigest(t *testing.T) {
 	r.executes(t, 1)
 }
 
+// Who decides is told as it was when the intent was judged. Had it moved here since, the
+// answer would be that the same intent under the same epoch is of no use, and it is.
+func TestAuthorityMovesBehindTheVerdict(t *testing.T) {
+	t.Parallel()
+	r, i := besideOld(t, "rail"), anIntent()
+	r.exec(t, `CREATE OR REPLACE FUNCTION ops.submit_intent(id uuid, firm uuid, matter uuid, in_kind text, expected bigint, in_digest bytea, in_epoch bigint)
+		RETURNS ops.intent_answer LANGUAGE sql AS $$ SELECT 'epoch_changed', NULL::boolean, 7::bigint, 'old-house', 'http://old.example', NULL::bigint, NULL::jsonb, NULL::bytea,
+		NULL::bytea, NULL::timestamptz, NULL::interval, firm, matter $$`)
+	a := r.post(t, forFirm, i)
+	a.problem(t, http.StatusConflict, "authority-epoch-changed")
+	if f := a.fault; f.Epoch != 7 || f.Writer != "old-house" || f.Endpoint != "http://old.example" {
+		t.Errorf("got %s", a.raw)
+	}
+}
+
 // Authority elsewhere, and authority later, are one answer, and no revision conflict.
 func TestAuthorityMoved(t *testing.T) {
 	t.Parallel()

@@ -122,11 +122,15 @@ func (s *Server) find(r *http.Request, c caller) answer {
 }
 
 // moved says where authority is, with what is known of the intent. Where the rail has
-// left for good its path is retired.
-func (s *Server) moved(ctx context.Context, i authority.Intent) answer {
+// left for good its path is retired. What a verdict said stands, v, where there is one: what is
+// read behind it may be of a later authority.
+func (s *Server) moved(ctx context.Context, i authority.Intent, v *authority.Answer) answer {
 	p, err := s.stands(ctx, i.Key)
 	if err != nil {
 		return unanswered(err)
+	}
+	if v != nil && (v.Epoch != p.Epoch || v.Writer != p.Writer) { // it went on behind the verdict
+		p.Epoch, p.Writer, p.Endpoint, p.Retired = v.Epoch, v.Writer, v.Endpoint, false
 	}
 	return s.elsewhere(ctx, i, p, theRail, p.Retired)
 }

@@ -97,7 +97,7 @@ func (s *Server) judged(ctx context.Context, i authority.Intent) answer {
 	case authority.OtherDigest:
 		return taken(i, v)
 	case authority.EpochChanged:
-		return s.moved(ctx, i)
+		return s.moved(ctx, i, &v)
 	case authority.Closing:
 		return s.closed(ctx, i, v)
 	}
@@ -111,7 +111,7 @@ func (s *Server) judged(ctx context.Context, i authority.Intent) answer {
 func (s *Server) undecided(ctx context.Context, i authority.Intent, err error) answer {
 	switch pg.SQLState(err) {
 	case "RF409", "RF410": // authority went between admission and commit: nothing was written
-		return s.moved(ctx, i)
+		return s.moved(ctx, i, nil)
 	case "RF503":
 		return s.closed(ctx, i, authority.Answer{})
 	}
