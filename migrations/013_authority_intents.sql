@@ -270,12 +270,16 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   pending ops.write_fence_changes;
 BEGIN
-  PERFORM 1 FROM ops.writers w WHERE w.name = in_writer FOR NO KEY UPDATE; -- a plan for it ends first, or sees that it is retired
+  -- a plan for it ends first, or sees that it is retired
+  PERFORM 1 FROM ops.writers w WHERE w.name = in_writer AND w.kind = 'external' FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    PERFORM ops.change_denied('RF422', 'retire_needs_another_writer', format('%s is the rail itself, or nobody', in_writer), 'railctl authority writers');
+  END IF;
   SELECT * INTO pending FROM ops.write_fence_changes c WHERE in_writer IN (c.from_writer, c.to_writer) AND c.phase NOT IN ('retired', 'aborted', 'completed') LIMIT 1;
   IF FOUND THEN
     PERFORM ops.change_denied('RF422', 'retire_has_open_changes', format('change %s of %s is %s', pending.change_id, pending.scope, pending.phase), 'complete it first');
   END IF;
-  UPDATE ops.writers SET status = 'retired', retired_at = clock_timestamp() WHERE name = in_writer AND kind = 'external' AND status = 'active';
+  UPDATE ops.writers SET status = 'retired', retired_at = clock_timestamp() WHERE name = in_writer AND status = 'active';
   IF NOT FOUND THEN
     RETURN false;
   END IF;

@@ -156,3 +156,15 @@ func TestTheDoctorNamesOneStep(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// The rail itself is never retired, and nobody is not somebody: neither loses a right.
+func TestOnlyAnotherWriterIsRetired(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for _, writer := range []string{"rail", "nobody"} {
+		rights, err := s.c.RetireWriter(t.Context(), writer, s.Pool)
+		if wantState(t, "retiring "+writer, err, "RF422"); rights != nil {
+			t.Errorf("%s: %v", writer, rights)
+		}
+	}
+}

@@ -223,7 +223,13 @@ func (m *move) cross(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.afterwards(ctx, from)
+	if err := m.afterwards(ctx, from); err != nil {
+		return err
+	}
+	m.gate.Lock() // as in planned
+	defer m.gate.Unlock()
+	_, err = m.c.Complete(ctx, id)
+	return err
 }
 
 // planned is what comes before a closing. It is not measured, and each step takes the
@@ -266,6 +272,5 @@ func (m *move) steps(ctx context.Context, id rail.UUID, from int) error {
 	if ch.Outcome != "advanced" {
 		return fmt.Errorf("a crossing ended %s (%s)", ch.Phase, ch.Outcome)
 	}
-	_, err = m.c.Complete(ctx, id)
-	return err
+	return nil
 }

@@ -95,18 +95,17 @@ func run(ctx context.Context, p plan, write, profile string) (err error) {
 			continue
 		}
 		b.say(m.name)
-		if err := m.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+		if e := m.do(ctx); e != nil { // what was measured is shown all the same
+			err = errors.Join(err, fmt.Errorf("%s: %w", m.name, e))
+			b.say(e.Error())
 		}
 	}
 	b.say("done")
-	if err := b.results.show(os.Stdout, b.machine); err != nil {
-		return err
-	}
-	if write != "" {
+	err = errors.Join(err, b.results.show(os.Stdout, b.machine))
+	if write != "" && err == nil {
 		return b.results.write(write, b.machine)
 	}
-	return nil
+	return err
 }
 
 // profiled records what the process does during one measurement.
