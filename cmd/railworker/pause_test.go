@@ -52,7 +52,11 @@ func TestBuilderAtFaultIsPaused(t *testing.T) {
 				code, body := w.probe("/readyz?verbose")
 				return code == http.StatusServiceUnavailable && strings.Contains(body, "[-] builder: paused until")
 			})
-			eventually(t, 5*time.Second, "what was under way is back", func() bool {
+			// claims that were asked for before the pause are built; whoever calls next was
+			// claimed after them, or is one of them and has its row
+			asked := builder.count()
+			eventually(t, 30*time.Second, "it is called in the pause", func() bool { return builder.count() > asked })
+			eventually(t, 20*time.Second, "what was under way is back", func() bool {
 				return peek[int](t.Context(), db.Pool, `SELECT count(*) FROM ops.matter_frame_jobs WHERE run_status = 'running'`) == 0
 			})
 			builder.follow(func(ctx context.Context, w http.ResponseWriter, _ call) {

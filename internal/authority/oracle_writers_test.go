@@ -153,6 +153,13 @@ func (w scribbler) run(ctx context.Context, t *testing.T) {
 		killed := w.maybeKill(conn)
 		committed, err := play(ctx, conn, w.matter, w.how, w.statements)
 		killed()
+		if pg.SQLState(err) == "42710" { // the pooler went on for a client that was torn away
+			w.tally.lost.Add(1)
+			err = w.settle(ctx, conn)
+			if err == nil {
+				continue
+			}
+		}
 		if err := w.note(committed, err); err != nil && ctx.Err() == nil {
 			t.Errorf("%s of %s: %v", w.how, w.side.writer, err)
 			return
