@@ -71,6 +71,28 @@ func TestARoundOfRetentionEndsAndGoesOn(t *testing.T) {
 	}
 }
 
+// Where there is nothing to take a round ends after a few steps, whatever time it has:
+// an idle ledger of a million matters is not read through every minute.
+func TestARoundThatFindsNothingIsShort(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	if _, err := db.Pool.Exec(t.Context(), `INSERT INTO ops.matter_frame_jobs (firm_id, matter_id, run_status)
+		SELECT gen_random_uuid(), gen_random_uuid(), 'idle' FROM generate_series(1, `+strconv.Itoa((walkIdle+1)*walkStep)+`)`); err != nil {
+		t.Fatal(err)
+	}
+	s, w := New(db.Pool, prometheus.NewRegistry(), Options{Keep: Retention{Frames: 1}}), &walker{}
+	if behind, err := s.pruneFrames(t.Context(), w, time.Hour); err != nil || behind {
+		t.Fatal(behind, err)
+	}
+	var left int
+	if err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM ops.matter_frame_jobs WHERE (firm_id, matter_id) > ($1, $2)`, w.after.Firm, w.after.Matter).Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if left != walkStep {
+		t.Errorf("%d matters are left for the next round, want %d", left, walkStep)
+	}
+}
+
 type turns struct{ n int }
 
 func (l *turns) Progress(string)       { l.n++ }

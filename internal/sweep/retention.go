@@ -34,10 +34,10 @@ const PruneEvery = time.Minute
 
 const (
 	pruneBatch = 5000 // some tenth of a second
-	walkStep   = 1000 // matters whose frames are counted at once
-	// walkShare is the part of a round, one in so many, that goes into counting where
-	// nothing is found: a million matters are through in some ten rounds of a minute.
-	walkShare = 50
+	walkStep   = 5000 // matters whose frames are counted at once
+	// walkIdle is how many steps a round takes that find nothing, so that an idle ledger
+	// is not asked all the time: a million matters are through in some forty rounds.
+	walkIdle = 5
 )
 
 // walker remembers how far the round through the matters has come. It is a hint: a
@@ -89,15 +89,19 @@ func (s *Sweeper) round(ctx context.Context, w *walker) (behind bool, err error)
 
 // pruneFrames goes on from where it came to, to the last matter at most: for a whole
 // round where it finds what has to go, so that it keeps up with what lands, and for
-// a small part of one where it finds nothing. It reports whether it found some to the
+// walkIdle steps where it finds nothing. It reports whether it found some to the
 // end of its time.
 func (s *Sweeper) pruneFrames(ctx context.Context, w *walker, round time.Duration) (behind bool, err error) {
+	idle := 0
 	for begun := time.Now(); ctx.Err() == nil; {
 		n, err := s.pruneStep(ctx, w)
 		if err != nil || w.after == (rail.Key{}) {
 			return false, err
 		}
-		if spent := time.Since(begun); spent >= round || (n == 0 && spent >= round/walkShare) {
+		if n == 0 {
+			idle++
+		}
+		if idle >= walkIdle || time.Since(begun) >= round {
 			return n > 0, nil
 		}
 	}
