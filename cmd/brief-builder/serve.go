@@ -53,9 +53,13 @@ func serve(ctx context.Context, c *call) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	log.LogAttrs(ctx, slog.LevelInfo, "serving", slog.String("listen", l.Addr().String()), slog.String("version", version), slog.Duration("delay", *slow))
-	handler := brief.NewServer(brief.ServerOptions{Pool: pool, Log: log, Delay: *slow}).Handler()
+	handler := brief.NewServer(brief.ServerOptions{Pool: pool, Log: log, Delay: *slow, Patience: patience}).Handler()
 	return serveUntil(ctx, l, handler)
 }
+
+// patience is longer than a restart of PostgreSQL takes as a rule, and shorter than any
+// caller waits.
+const patience = 20 * time.Second
 
 // schemaTimeout bounds the look at the database at the start.
 const schemaTimeout = 10 * time.Second

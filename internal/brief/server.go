@@ -23,6 +23,8 @@ type ServerOptions struct {
 	// Delay makes every build take that much longer, as a panel of models would.
 	// It is spent after the record was read.
 	Delay time.Duration
+	// Patience is how long a build waits for a database that is away; zero: not at all.
+	Patience time.Duration
 }
 
 // Server answers the rail's build requests.
@@ -115,7 +117,7 @@ func (s *Server) work(ctx context.Context, req Request) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	frame, err := Build(ctx, s.o.Pool, req.Key)
+	frame, err := outlast(ctx, s.o.Patience, func() (Frame, error) { return Build(ctx, s.o.Pool, req.Key) })
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +125,27 @@ func (s *Server) work(ctx context.Context, req Request) ([]byte, error) {
 		Key: req.Key, Generation: req.Generation, SchemaVersion: SchemaVersion, BuilderVersion: BuilderVersion,
 		Frame: frame, Usage: usage{CostUSD: "0.00"},
 	})
+}
+
+// askAgain is how often a database that is away is asked.
+const askAgain = 250 * time.Millisecond
+
+// outlast has something done again for as long as the database is away and patience
+// lasts: a restart of it costs a build some seconds, where an error costs it an attempt.
+func outlast(ctx context.Context, patience time.Duration, do func() (Frame, error)) (Frame, error) {
+	for until := time.Now().Add(patience); ; {
+		frame, err := do()
+		if err == nil || !pg.IsTransient(err) || !time.Now().Before(until) {
+			return frame, err
+		}
+		t := time.NewTimer(askAgain)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return frame, err
+		}
+	}
 }
 
 // wait spends the artificial delay, or less when nobody waits any more.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"briefrail/internal/pg"
@@ -158,6 +159,36 @@ func TestDatabaseAwayIsTransient(t *testing.T) {
 	}
 	if code, _ := get(t, s, "/livez"); code != http.StatusOK {
 		t.Errorf("livez %d", code)
+	}
+}
+
+// A restart of the database does not cost a build its attempt; an error that stays, and
+// one that has nothing to do with it, is told.
+func TestABuildOutlastsARestartOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	away, broken := &pgconn.PgError{Code: "57P01"}, errors.New("broken")
+	for name, c := range map[string]struct {
+		errs  []error // of the calls; the last one stays
+		calls int
+		want  error
+	}{
+		"back in time":   {[]error{away, away, nil}, 3, nil},
+		"away too long":  {[]error{away}, 5, away}, // at 0, 250, 500, 750 and 1000 ms
+		"something else": {[]error{broken}, 1, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				_, err := outlast(t.Context(), time.Second, func() (Frame, error) {
+					calls++
+					return Frame{}, c.errs[min(calls, len(c.errs))-1]
+				})
+				if !errors.Is(err, c.want) || calls != c.calls {
+					t.Errorf("%d calls, %v", calls, err)
+				}
+			})
+		})
 	}
 }
 
