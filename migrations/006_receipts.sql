@@ -21,8 +21,9 @@ BEGIN
   RETURN NEW;
 END $$;
 
--- A receipt is of a fact, and one that says "demanded" of demand that the ledger holds:
--- written by hand it would be demand that nobody misses.
+-- A receipt is of a fact, and one that says "demanded" of demand that the ledger holds,
+-- and that nobody has claimed yet when it is first written: written by hand it would be
+-- demand that nobody misses.
 CREATE FUNCTION ops.receipts_say_what_is() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -32,7 +33,8 @@ BEGIN
     FROM written n
     LEFT JOIN ops.domain_event_outbox o ON o.event_id = n.event_id
     LEFT JOIN ops.matter_frame_jobs j ON j.firm_id = o.firm_id AND j.matter_id = o.matter_id
-   WHERE o.event_id IS NULL OR (n.verdict = 'demanded' AND (j.requested_generation >= n.requested_generation) IS NOT TRUE)
+   WHERE o.event_id IS NULL OR (n.verdict = 'demanded' AND (j.requested_generation >= n.requested_generation
+           AND (TG_OP = 'UPDATE' OR n.requested_generation > j.claimed_generation)) IS NOT TRUE)
    LIMIT 1;
   IF FOUND AND NOT b.is_fact THEN
     RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'ops', TABLE = 'trigger_receipts',

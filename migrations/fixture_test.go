@@ -116,11 +116,19 @@ func undecided(t *testing.T, db *pgtest.DB, m *matter) {
 		m.event, m.key.Firm, m.key.Matter)
 }
 
+// served is a matter that owes nothing, with a fact that came after its landing.
+func served(t *testing.T, db *pgtest.DB, m *matter) {
+	t.Helper()
+	idle(t, db, m)
+	undecided(t, db, m)
+}
+
 func demanded(t *testing.T, db *pgtest.DB, m *matter) {
 	t.Helper()
 	undecided(t, db, m)
 	queued(t, db, m)
-	run(t, db, `INSERT INTO ops.trigger_receipts (event_id, verdict, requested_generation) VALUES ($1, 'demanded', 1)`, m.event)
+	run(t, db, `INSERT INTO ops.trigger_receipts (event_id, verdict, requested_generation)
+		SELECT $1, 'demanded', requested_generation FROM ops.matter_frame_jobs WHERE matter_id = $2`, m.event, m.key.Matter)
 }
 
 // judged is a matter with a fact of the given verdict, settled as the trigger does it.

@@ -257,6 +257,7 @@ func factAttacks() []attack {
 		{"ignored with a generation", undecided, receipt + `'ignored', 1)`, "receipts_generation_when_demanded"},
 		{"a receipt of no fact", none, `INSERT INTO ops.trigger_receipts (event_id, verdict) VALUES ({new}, 'ignored')`, "receipts_are_of_a_fact"},
 		{"demanded of nobody", undecided, receipt + `'demanded', 1)`, "receipts_demand_is_in_the_ledger"},
+		{"demand that has landed", served, receipt + `'demanded', 2)`, "receipts_demand_is_in_the_ledger"},
 		{"demand that is not there yet", demanded, `UPDATE ops.trigger_receipts SET requested_generation = 2 WHERE event_id = {event}`, "receipts_demand_is_in_the_ledger"},
 		{"demand judged away", demanded, `UPDATE ops.trigger_receipts SET verdict = 'ignored', requested_generation = NULL WHERE event_id = {event}`, "receipts_demanded_is_final"},
 		{"a receipt of something else", demanded, `UPDATE ops.trigger_receipts SET event_id = {new} WHERE event_id = {event}`, "receipts_demanded_is_final"},
