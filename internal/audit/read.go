@@ -28,7 +28,7 @@ func orDefault(limit int) int {
 // one instant. A timeout of zero leaves the session's own. The caller's own
 // transaction is used as it is, whatever its isolation.
 func snapshot(ctx context.Context, db pg.DB, timeout time.Duration, fn func(pgx.Tx) error) error {
-	tx, err := begin(ctx, db)
+	tx, err := begin(ctx, db, timeout)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -38,24 +38,31 @@ func snapshot(ctx context.Context, db pg.DB, timeout time.Duration, fn func(pgx.
 		defer cancel()
 		_ = tx.Rollback(ctx)
 	}()
-	if timeout > 0 {
-		if _, err := tx.Exec(ctx, settingsSQL, fmt.Sprint(max(1, timeout.Milliseconds()))); err != nil {
-			return fmt.Errorf("set timeout: %w", err)
-		}
-	}
 	return fn(tx)
 }
 
-// Just-in-time compilation costs more than these queries do, and a plan made
-// without the parameters would read what they rule out.
-const settingsSQL = `
-SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true)`
-
-func begin(ctx context.Context, db pg.DB) (pgx.Tx, error) {
-	if b, ok := db.(pg.Beginner); ok {
-		return b.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+// settings go with the statement before them, in one round trip. Just-in-time
+// compilation costs more than these queries do, and a plan made without the parameters
+// would read what they rule out.
+func settings(before string, timeout time.Duration) string {
+	if timeout <= 0 {
+		return before
 	}
-	return db.Begin(ctx)
+	return fmt.Sprintf(`%s; SET LOCAL statement_timeout = %d; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan`, before, max(1, timeout.Milliseconds()))
+}
+
+func begin(ctx context.Context, db pg.DB, timeout time.Duration) (pgx.Tx, error) {
+	if b, ok := db.(pg.Beginner); ok {
+		return b.BeginTx(ctx, pgx.TxOptions{BeginQuery: settings(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`, timeout)})
+	}
+	tx, err := db.Begin(ctx)
+	if err != nil || timeout <= 0 {
+		return tx, err
+	}
+	if _, err := tx.Exec(ctx, settings(`SELECT`, timeout)); err != nil {
+		return nil, errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
+	}
+	return tx, nil
 }
 
 // list reads rows whose columns are the fields of T in order.
