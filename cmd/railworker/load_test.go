@@ -188,7 +188,7 @@ func TestLoadSurvivesKilledServer(t *testing.T) {
 	builder := serve(t, slow(40*time.Millisecond))
 	s := quick(db.DSN, builder.URL).with(settings{"RETRY_MAX_ATTEMPTS": "100", "FRAMES_KEEP": "10000"})
 	a, b := startWorker(t, s), startWorker(t, s)
-	l := &load{keys: newKeys(5, 100), facts: sized(800, 3000), producers: 4, pause: 20 * time.Millisecond}
+	l := &load{keys: newKeys(sized(5, 10), sized(100, 500)), facts: sized(800, 5000), producers: sized(4, 8), pause: 20 * time.Millisecond}
 	loading := make(chan error, 1)
 	go func() { loading <- l.run(t.Context(), db.NewPool(t, 8)) }()
 	for round := range 2 {

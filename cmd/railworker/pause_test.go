@@ -69,7 +69,7 @@ func TestBuilderAtFaultIsPaused(t *testing.T) {
 			})
 			canaries := canaryFrames(t, db)
 			before := builder.count()
-			eventually(t, 20*time.Second, "it is probed", func() bool { return builder.count() >= before+sized(1, 3) })
+			eventually(t, time.Minute, "it is probed", func() bool { return builder.count() >= before+sized(1, 3) })
 			pass(t, time.Second)
 			if together.Load() > 0 {
 				t.Error("probes ran beside each other")
@@ -84,7 +84,8 @@ func TestBuilderAtFaultIsPaused(t *testing.T) {
 				t.Errorf("%d runs did not end as released", n)
 			}
 			builder.follow(nil)
-			eventually(t, 30*time.Second, "trusted again", func() bool { return w.metric("rail_builder_paused") == 0 })
+			// the pause has doubled with each probe
+			eventually(t, time.Minute, "trusted again", func() bool { return w.metric("rail_builder_paused") == 0 })
 			eventually(t, 30*time.Second, "every matter is current", func() bool {
 				return peek[int](t.Context(), db.Pool, `SELECT count(DISTINCT matter_id) FROM ops.matter_frames WHERE frame ? 'run'`) == 20
 			})

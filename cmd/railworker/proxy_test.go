@@ -16,6 +16,7 @@ import (
 type proxy struct {
 	target string
 	asked  atomic.Int64 // queries: each ends in a Query or a Sync message
+	pinged atomic.Int64 // those among them that only ask whether the session is alive
 	delay  atomic.Int64 // of every answer, in nanoseconds
 
 	mu    sync.Mutex
@@ -105,6 +106,7 @@ func (s *session) requests() {
 			return
 		}
 		s.asked.Add(s.messages.count(buf[:n]))
+		s.pinged.Add(int64(bytes.Count(buf[:n], []byte("-- ping\x00"))))
 		tail = append(tail[max(0, len(tail)-200):], buf[:n]...)
 		lost, request := s.hit(tail)
 		if lost {
