@@ -14,15 +14,15 @@ CREATE FUNCTION ops.acting_role() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN current_setting('role') = 'none' THEN session_user::text ELSE current_setting('role') END;
 
--- How long a crossing takes here: what is told to those who have to wait.
+-- How long those who have to wait should: what crossings take here, or what was
+-- predicted of the first, less what this one has taken. Every refusal asks it.
 CREATE FUNCTION ops.fence_retry_after(in_scope text) RETURNS interval
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(
-    (SELECT greatest(avg(c.measured_pause), interval '10 milliseconds')
-       FROM (SELECT c.measured_pause FROM ops.write_fence_changes c WHERE c.measured_pause IS NOT NULL AND c.outcome = 'advanced' ORDER BY c.advanced_at DESC LIMIT 16) c
-      HAVING count(*) > 0),
-    (SELECT greatest(f.closing_deadline - clock_timestamp(), interval '10 milliseconds') FROM ops.write_fences f WHERE f.scope = in_scope AND f.state <> 'open' AND isfinite(f.closing_deadline)),
-    interval '100 milliseconds')
+  SELECT greatest(interval '10 milliseconds', least(f.closing_deadline - clock_timestamp(),
+    coalesce((SELECT avg(x.measured_pause) FROM (SELECT x.measured_pause FROM ops.write_fence_changes x WHERE x.outcome = 'advanced' ORDER BY x.advanced_at DESC LIMIT 16) x),
+             c.predicted_pause, interval '100 milliseconds') - coalesce(clock_timestamp() - c.closed_at, interval '0')))
+    FROM (SELECT) here LEFT JOIN ops.write_fences f ON f.scope = in_scope AND f.state <> 'open' AND isfinite(f.closing_deadline)
+    LEFT JOIN ops.write_fence_changes c ON c.change_id = f.change_id
 $$;
 
 -- One way to say no. The name is the constraint that is reported; DETAIL is JSON for

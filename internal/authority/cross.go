@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"briefrail/internal/rail"
 )
 
@@ -17,8 +19,19 @@ var ErrBlocked = errors.New("the verification found what must not cross")
 //
 // It may be stopped or killed between any two statements; the next call with the same
 // id goes on, unless the watchdog of a daemon was faster.
+//
+// All steps take one connection, on which they were rehearsed before anything closes:
+// what a session has to plan and read for the first time is not part of the pause.
 func (c Controller) Cross(ctx context.Context, change rail.UUID, heads Heads) (Change, error) {
+	c, release, err := c.Alone(ctx)
+	if err != nil {
+		return Change{}, wrap("Cross", err)
+	}
+	defer release()
 	ch, err := ChangeOf(ctx, c.DB, change)
+	if err == nil && ch.Phase == "shadowed" {
+		err = c.Rehearse(ctx, ch)
+	}
 	for err == nil && ch.Outcome == "" {
 		before := ch.Phase
 		if ch, err = c.next(ctx, ch, heads); err != nil {
@@ -30,6 +43,31 @@ func (c Controller) Cross(ctx context.Context, change rail.UUID, heads Heads) (C
 		}
 	}
 	return ch, err
+}
+
+// Alone is the same controller on a connection of its own, until it is released. Where
+// it has no pool it is what it was.
+func (c Controller) Alone(ctx context.Context) (alone Controller, release func(), err error) {
+	pool, ok := c.DB.(*pgxpool.Pool)
+	if !ok {
+		return c, func() {}, nil
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return c, nil, err
+	}
+	c.DB = conn
+	return c, conn.Release, nil
+}
+
+// Rehearse has the session play a crossing of a fixture, which is taken back, and look
+// at the whole scope while it is open. What it finds is of no account, as the scope is
+// being written.
+func (c Controller) Rehearse(ctx context.Context, ch Change) error {
+	_, err := c.DB.Exec(ctx, `
+SELECT ops.move_unready($1, $3), d.digest, (SELECT count(*) FROM ops.verify_scope($1, $2, ops.fence_final_sequence($1, $2))), (SELECT count(*) FROM ops.scope_heads($1))
+  FROM ops.scope_digest($1) d`, ch.Scope, ch.From, ch.To)
+	return wrap("Rehearse", err)
 }
 
 // next takes the one step that a phase allows.

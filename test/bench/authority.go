@@ -8,25 +8,6 @@ import (
 	"time"
 )
 
-// authority measures the write fence: what the rail pays for it where there is none,
-// how long writers wait while authority moves, what writers elsewhere notice of that,
-// and the same with the designs that were turned down.
-func (b *bench) authority(ctx context.Context) error {
-	if err := b.unfenced(ctx); err != nil {
-		return err
-	}
-	if err := b.fenced(ctx); err != nil {
-		return err
-	}
-	if err := b.pauses(ctx); err != nil {
-		return err
-	}
-	if err := b.elsewhere(ctx); err != nil {
-		return err
-	}
-	return b.beside(ctx)
-}
-
 // constant: what a claim and a landing ask of a fence
 var ofTheFence = []*regexp.Regexp{
 	regexp.MustCompile(`fence AS MATERIALIZED \(\s*SELECT ops\.buckets_elsewhere\(\) AS away\s*\), `),
@@ -102,12 +83,20 @@ func (b *bench) pauses(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = m.run(ctx, func(ctx context.Context) error { return m.crossings(ctx, b.plan.crossings) })
+		var parts string
+		err = m.run(ctx, func(ctx context.Context) (err error) {
+			if err := m.crossings(ctx, b.plan.crossings); err != nil {
+				return err
+			}
+			parts, err = m.parts(ctx)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		b.results.add(fmt.Sprintf("pause of a bucket of %d matters, from the first refused write to the first accepted one: %d writers of %s, %d crossings", bucketMatters, c.clients, c.work, len(m.pauses)),
 			m.told(), "", "", c.asked)
+		b.results.add("the same, inside the database, p50: waiting for the admitted, the seal, the verification, the advance", parts, "", "", "")
 	}
 	return nil
 }
@@ -144,8 +133,8 @@ func (b *bench) elsewhere(ctx context.Context) error {
 	return nil
 }
 
-// beside shows the designs that were turned down on the same writers.
-func (b *bench) beside(ctx context.Context) error {
+// rivals shows the designs that were turned down on the same writers.
+func (b *bench) rivals(ctx context.Context) error {
 	n := b.plan.crossings / 2
 	for _, d := range designs() {
 		b.say("authority: " + d.name)

@@ -123,6 +123,12 @@ var sides = [2]string{"old", "rail"}
 
 // newMove sets a design up in a database of its own.
 func (b *bench) newMove(ctx context.Context, sql string, clients int, work time.Duration) (*move, error) {
+	if !b.fencedMade {
+		if err := b.fenced(ctx); err != nil {
+			return nil, err
+		}
+		b.fencedMade = true
+	}
 	db := fencedDB + "_" + rail.NewUUID().String()[:8]
 	if err := b.database(ctx, db, fencedDB); err != nil {
 		return nil, err
@@ -212,7 +218,7 @@ func (m *move) cross(ctx context.Context) error {
 	if err := m.planned(ctx, id, to); err != nil {
 		return err
 	}
-	err := m.steps(ctx, id, from)
+	err := m.steps(ctx, id, from, to)
 	if pg.SQLState(err) == stopped && ctx.Err() == nil { // somebody writes at any time
 		m.starved++
 		m.gate.Lock() // what could not close would not be taken back either
@@ -251,22 +257,31 @@ func (m *move) planned(ctx context.Context, id rail.UUID, to int) error {
 // stopped is the state of a statement that took too long.
 const stopped = "57014"
 
-func (m *move) steps(ctx context.Context, id rail.UUID, from int) error {
-	if err := m.closes(ctx, id); err != nil {
+// steps takes them on one connection, rehearsed, as Cross does.
+func (m *move) steps(ctx context.Context, id rail.UUID, from, to int) error {
+	c, release, err := m.c.Alone(ctx)
+	if err != nil {
 		return err
 	}
-	if _, err := m.c.Drain(ctx, id); err != nil {
+	defer release()
+	if err := c.Rehearse(ctx, authority.Change{ID: id, Scope: moving, From: sides[from], To: sides[to]}); err != nil {
 		return err
 	}
-	ch, err := m.seal(ctx, id, from)
+	if err := m.closes(ctx, c, id); err != nil {
+		return err
+	}
+	if _, err := c.Drain(ctx, id); err != nil {
+		return err
+	}
+	ch, err := m.seal(ctx, c, id, from)
 	if err != nil {
 		return err
 	}
 	heads := func(context.Context, string, int64) ([]authority.Head, error) { return m.heads, nil }
-	if _, _, err = m.c.Verify(ctx, ch.ID, heads); err != nil {
+	if _, _, err = c.Verify(ctx, ch.ID, heads); err != nil {
 		return err
 	}
-	if ch, err = m.c.Advance(ctx, id); err != nil {
+	if ch, err = c.Advance(ctx, id); err != nil {
 		return err
 	}
 	if ch.Outcome != "advanced" {

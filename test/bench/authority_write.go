@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"briefrail/internal/authority"
 	"briefrail/internal/jobs"
@@ -17,16 +21,29 @@ import (
 func noClaim() jobs.Claim { return jobs.Claim{} }
 
 // writeSQL is a write as one round trip and one transaction: admitted first, then some
-// work, then a row.
+// work, then a row. Its first row tells when it was let in.
 func writeSQL(side int, scope, matter string, work time.Duration) string {
-	return fmt.Sprintf(`SELECT ops.admit('%[1]s', '%[2]s'); SELECT pg_sleep(%[3]f); INSERT INTO public.written_%[2]s (scope, matter_id) VALUES ('%[1]s', '%[4]s')`,
+	return fmt.Sprintf(`SELECT ops.admit('%[1]s', '%[2]s'), extract(epoch FROM clock_timestamp()); SELECT pg_sleep(%[3]f); INSERT INTO public.written_%[2]s (scope, matter_id) VALUES ('%[1]s', '%[4]s')`,
 		scope, sides[side], work.Seconds(), matter)
 }
 
-// retryAfter is how soon a client that was refused comes back.
-const retryAfter = time.Millisecond
+// write does one, and tells when it was let in.
+func (m *move) write(ctx context.Context, sql string) (in time.Time, err error) {
+	conn, err := m.pool.Acquire(ctx)
+	if err != nil {
+		return in, err
+	}
+	defer conn.Release()
+	results, err := conn.Conn().PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return in, err
+	}
+	seconds, err := strconv.ParseFloat(string(results[0].Rows[0][1]), 64)
+	return time.UnixMicro(int64(seconds * 1e6)), err
+}
 
-// client writes without end, to whoever has authority as far as it knows.
+// client writes without end, to whoever has authority as far as it knows. Where it is
+// refused it comes back when it was told to, or in an instant where it was sent elsewhere.
 func (m *move) client(ctx context.Context, i int) error {
 	side := 0
 	for ctx.Err() == nil {
@@ -35,27 +52,36 @@ func (m *move) client(ctx context.Context, i int) error {
 			work = 250 * time.Millisecond
 		}
 		m.gate.RLock()
-		_, err := m.pool.Exec(ctx, writeSQL(side, moving, m.matter[0], work))
+		in, err := m.write(ctx, writeSQL(side, moving, m.matter[0], work))
 		m.gate.RUnlock()
 		switch state := pg.SQLState(err); {
 		case err == nil:
-			m.wrote(side)
+			m.wrote(side, in)
 		case ctx.Err() != nil:
 		case state == "RF503":
 			m.wasRefused()
-			if err := pause(ctx, retryAfter); err != nil {
+			if err := pause(ctx, retryAfter(err)); err != nil {
 				return err
 			}
 		case state == "RF409":
 			side = 1 - side
-			if err := pause(ctx, retryAfter); err != nil {
-				return err
-			}
 		default:
 			return fmt.Errorf("a write: %w", err)
 		}
 	}
 	return ctx.Err()
+}
+
+// retryAfter is when a refusal says to come back.
+func retryAfter(refused error) time.Duration {
+	var e *pgconn.PgError
+	var told struct {
+		MS int64 `json:"retry_after_ms"`
+	}
+	if !errors.As(refused, &e) || json.Unmarshal([]byte(e.Detail), &told) != nil {
+		return time.Millisecond
+	}
+	return time.Duration(told.MS) * time.Millisecond
 }
 
 // other writes in the bucket that stays.
@@ -95,38 +121,32 @@ func (m *move) wasRefused() {
 	}
 }
 
-// wrote notes the first write that is let in after a refusal, on the other side.
-func (m *move) wrote(side int) {
+// wrote notes the first write that was let in after a refusal, on the other side.
+func (m *move) wrote(side int, in time.Time) {
 	m.accepted.Add(1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if side != m.side && !m.refused.IsZero() && m.allowed.IsZero() {
-		m.allowed = time.Now()
-		m.pauses = append(m.pauses, m.allowed.Sub(m.refused))
+	if side != m.side && !m.refused.IsZero() && (m.allowed.IsZero() || in.Before(m.allowed)) {
+		m.allowed = in
 	}
 }
 
-// together runs one step in a transaction of its own.
-func (m *move) together(ctx context.Context, do func(authority.Controller, pg.DB) error) error {
-	conn, err := m.pool.Acquire(ctx)
-	if err != nil {
+// together runs one step in a transaction of its own, on the controller's connection.
+func (m *move) together(ctx context.Context, c authority.Controller, do func(authority.Controller, pg.DB) error) error {
+	if _, err := c.DB.Exec(ctx, `BEGIN`); err != nil {
 		return err
 	}
-	defer conn.Release()
-	if _, err := conn.Exec(ctx, `BEGIN`); err != nil {
-		return err
-	}
-	if err := do(authority.Controller{DB: conn, Actor: m.c.Actor}, conn); err != nil {
-		_, rollback := conn.Exec(context.WithoutCancel(ctx), `ROLLBACK`)
+	if err := do(c, c.DB); err != nil {
+		_, rollback := c.DB.Exec(context.WithoutCancel(ctx), `ROLLBACK`)
 		return errors.Join(err, rollback)
 	}
-	_, err = conn.Exec(ctx, `COMMIT`)
+	_, err := c.DB.Exec(ctx, `COMMIT`)
 	return err
 }
 
 // closes begins a closing, unless that takes too long.
-func (m *move) closes(ctx context.Context, id rail.UUID) error {
-	return m.together(ctx, func(c authority.Controller, db pg.DB) error {
+func (m *move) closes(ctx context.Context, c authority.Controller, id rail.UUID) error {
+	return m.together(ctx, c, func(c authority.Controller, db pg.DB) error {
 		if _, err := db.Exec(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, startWithin.Milliseconds())); err != nil {
 			return err
 		}
@@ -136,8 +156,8 @@ func (m *move) closes(ctx context.Context, id rail.UUID) error {
 }
 
 // seal also counts, under the lock of the seal.
-func (m *move) seal(ctx context.Context, id rail.UUID, from int) (ch authority.Change, err error) {
-	err = m.together(ctx, func(c authority.Controller, db pg.DB) (err error) {
+func (m *move) seal(ctx context.Context, c authority.Controller, id rail.UUID, from int) (ch authority.Change, err error) {
+	err = m.together(ctx, c, func(c authority.Controller, db pg.DB) (err error) {
 		if ch, err = c.Seal(ctx, id); err == nil {
 			m.sealed[from], err = m.count(ctx, db, from)
 		}
@@ -168,6 +188,9 @@ func (m *move) afterwards(ctx context.Context, from int) error {
 	m.late += n - m.sealed[from]
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !m.allowed.IsZero() {
+		m.pauses = append(m.pauses, m.allowed.Sub(m.refused))
+	}
 	m.side = 1 - from
 	return err
 }
@@ -183,6 +206,16 @@ func (m *move) told() string {
 		return "none was ever let across"
 	}
 	return "p50 " + ms(quantile(m.pauses, .5)) + ", p99 " + ms(quantile(m.pauses, .99)) + ", at most " + ms(quantile(m.pauses, 1))
+}
+
+// parts tells where the time of a crossing goes, by its own row.
+func (m *move) parts(ctx context.Context) (string, error) {
+	var p [4]float64
+	err := m.pool.QueryRow(ctx, `
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM drained_at - closed_at)), percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM sealed_at - drained_at)),
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM verified_at - sealed_at)), percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM advanced_at - verified_at))
+  FROM ops.write_fence_changes WHERE outcome = 'advanced'`).Scan(&p[0], &p[1], &p[2], &p[3])
+	return fmt.Sprintf("%.1f, %.1f, %.1f, %.1f ms", 1000*p[0], 1000*p[1], 1000*p[2], 1000*p[3]), err
 }
 
 // walPerWrite is how many bytes of WAL a write takes while nothing moves.

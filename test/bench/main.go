@@ -44,7 +44,7 @@ func main() {
 	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "a shorter look at fewer idle matters (BENCH=quick)")
 	write := flag.String("write", "", "document to write the table into, between its markers")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile of the claim and landing cycles")
-	only := flag.String("only", "", "measure only these: latency,bus,cycle,authority,demand,drain,retention,scale,idle,busy,memory")
+	only := flag.String("only", "", "measure only these: latency,bus,cycle,unfenced,pauses,elsewhere,rivals,demand,drain,retention,scale,idle,busy,memory")
 	fake := flag.Bool(serveFakeFlag, false, "be the fake bus of another bench, until the input ends")
 	flag.Parse()
 	if *fake {
@@ -82,7 +82,10 @@ func run(ctx context.Context, p plan, write, profile string) (err error) {
 		{"latency", b.latency},
 		{"bus", b.busLatency},
 		{"cycle", profiled(profile, b.cycle)},
-		{"authority", b.authority},
+		{"unfenced", b.unfenced},
+		{"pauses", b.pauses},
+		{"elsewhere", b.elsewhere},
+		{"rivals", b.rivals},
 		{"demand", b.demand},
 		{"drain", b.drain},
 		{"retention", b.retention},

@@ -19,12 +19,13 @@ import (
 
 // bench holds what all measurements share.
 type bench struct {
-	plan      plan
-	started   time.Time
-	cluster   *local.Cluster
-	dir       string // scripts for pgbench
-	hand      string // path of pgbench
-	largeMade bool
+	plan       plan
+	started    time.Time
+	cluster    *local.Cluster
+	dir        string // scripts for pgbench
+	hand       string // path of pgbench
+	largeMade  bool
+	fencedMade bool
 	// transactions of pgbench's last run
 	transactionsByHand int64
 	machine            string
