@@ -19,15 +19,15 @@ $$;
 CREATE FUNCTION ops.not_imported(in_scope text, in_writer text, up_to bigint) RETURNS TABLE (matter uuid, sequence bigint, imported bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+  b smallint := (SELECT w.bucket FROM ops.write_fences w WHERE w.scope = in_scope);
   g ops.write_fence_guards;
 BEGIN
   FOR g IN SELECT * FROM ops.write_fence_guards w WHERE w.writer = in_writer AND w.key_column IS NOT NULL AND w.sequence_column IS NOT NULL LOOP
     RETURN QUERY EXECUTE format(
-      'WITH f AS MATERIALIZED (SELECT m.matter_id, max(m.source_sequence) AS newest FROM ops.matter_frames m JOIN ops.write_fences w ON w.bucket = ops.matter_bucket(m.matter_id) '
-      'WHERE w.scope = $1 AND m.source = ''import'' GROUP BY m.matter_id) '
-      'SELECT t.%1$I, max(t.%2$I), max(f.newest) FROM %3$s t JOIN ops.write_fences w ON w.bucket = ops.matter_bucket(t.%1$I) LEFT JOIN f ON f.matter_id = t.%1$I '
-      'WHERE w.scope = $1 AND t.%2$I <= $2 GROUP BY t.%1$I HAVING max(t.%2$I) > coalesce(max(f.newest), 0) LIMIT 20', g.key_column, g.sequence_column, g.guarded)
-      USING in_scope, up_to;
+      'WITH f AS MATERIALIZED (SELECT matter_id, max(source_sequence) AS newest FROM ops.matter_frames WHERE ops.matter_bucket(matter_id) = $1 AND source = ''import'' GROUP BY matter_id), '
+      't AS MATERIALIZED (SELECT %1$I AS matter_id, max(%2$I) AS newest FROM %3$s WHERE ops.matter_bucket(%1$I) = $1 AND %2$I <= $2 GROUP BY %1$I) '
+      'SELECT matter_id, t.newest, f.newest FROM t LEFT JOIN f USING (matter_id) WHERE t.newest > coalesce(f.newest, 0) LIMIT 20', g.key_column, g.sequence_column, g.guarded)
+      USING b, up_to;
   END LOOP;
 END $$;
 
@@ -36,45 +36,62 @@ END $$;
 -- on the way back, no intent whose outcome is unknown, and the rail's facts published
 -- where they have to be.
 CREATE FUNCTION ops.verify_scope(in_scope text, in_writer text, up_to bigint) RETURNS TABLE (check_name text, firm uuid, matter uuid, detail text)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   b smallint := (SELECT w.bucket FROM ops.write_fences w WHERE w.scope = in_scope);
   rails boolean := EXISTS (SELECT 1 FROM ops.writers w WHERE w.name = in_writer AND w.kind = 'rail');
+  loops CONSTANT text := current_setting('enable_nestloop');
 BEGIN
-  RETURN QUERY SELECT 'ids_unique', min(f.firm_id::text)::uuid, f.matter_id, format('sequence %s stands in %s frames', f.source_sequence, count(*))
-    FROM ops.matter_frames f WHERE ops.matter_bucket(f.matter_id) = b AND f.source = 'import' GROUP BY f.firm_id, f.matter_id, f.source_sequence HAVING count(*) > 1 LIMIT 20;
-  RETURN QUERY SELECT 'ids_unique', min(j.firm_id::text)::uuid, j.matter_id, format('the matter is of %s firms', count(*))
-    FROM ops.matter_frame_jobs j WHERE j.bucket = b GROUP BY j.matter_id HAVING count(*) > 1 LIMIT 20;
-
-  RETURN QUERY SELECT 'revisions_in_sequence', s.firm_id, s.matter_id, format('generation %s: sequence %s after %s, epoch %s after %s', s.generation, s.source_sequence, s.sequence_before, s.authority_epoch, s.epoch_before)
-    FROM (SELECT f.firm_id, f.matter_id, f.generation, f.source_sequence, f.authority_epoch,
-                 max(f.source_sequence) OVER before AS sequence_before, max(f.authority_epoch) OVER before AS epoch_before
-            FROM ops.matter_frames f WHERE ops.matter_bucket(f.matter_id) = b
-          WINDOW before AS (PARTITION BY f.firm_id, f.matter_id ORDER BY f.generation ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) s
-   WHERE s.source_sequence <= s.sequence_before OR s.authority_epoch < s.epoch_before LIMIT 20;
+  -- What is about jobs, runs and frames is one statement, so that each of them is read once.
+  -- How many rows a bucket has is guessed badly: by nested loops, should they look cheap,
+  -- every matter would be compared with every other. (What is dear by that name would be
+  -- compiled, which takes a second.)
+  PERFORM set_config('enable_nestloop', 'off', true);
+  RETURN QUERY
+  WITH j AS MATERIALIZED (
+    SELECT firm_id, matter_id, landed_generation FROM ops.matter_frame_jobs WHERE bucket = b
+  ), f AS MATERIALIZED (
+    SELECT firm_id, matter_id, generation, run_id, source, source_sequence, authority_epoch,
+           max(source_sequence) OVER before AS sequence_before, max(authority_epoch) OVER before AS epoch_before
+      FROM ops.matter_frames WHERE ops.matter_bucket(matter_id) = b
+    WINDOW before AS (PARTITION BY firm_id, matter_id ORDER BY generation ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+  ), kept AS MATERIALIZED (
+    SELECT firm_id, matter_id, min(generation) AS oldest, max(generation) AS newest FROM f GROUP BY firm_id, matter_id
+  ), landed AS MATERIALIZED (
+    SELECT r.* FROM j CROSS JOIN LATERAL (
+      SELECT r.run_id, r.firm_id, r.matter_id, r.generation, r.authority_epoch FROM ops.matter_frame_runs r
+       WHERE r.firm_id = j.firm_id AND r.matter_id = j.matter_id AND r.outcome = 'landed' OFFSET 0) r
+  )
+  (SELECT 'ids_unique', firm_id, matter_id, format('sequence %s stands in %s frames', source_sequence, count(*))
+     FROM f WHERE source = 'import' GROUP BY firm_id, matter_id, source_sequence HAVING count(*) > 1 LIMIT 20)
+  UNION ALL
+  (SELECT 'ids_unique', min(firm_id::text)::uuid, matter_id, format('the matter is of %s firms', count(*)) FROM j GROUP BY matter_id HAVING count(*) > 1 LIMIT 20)
+  UNION ALL
+  (SELECT 'revisions_in_sequence', firm_id, matter_id, format('generation %s: sequence %s after %s, epoch %s after %s', generation, source_sequence, sequence_before, authority_epoch, epoch_before)
+     FROM f WHERE source_sequence <= sequence_before OR authority_epoch < epoch_before LIMIT 20)
+  UNION ALL
   -- a generation that landed nothing says why in its run; one that says it landed, and
   -- is younger than the oldest frame that is kept, has its frame
-  RETURN QUERY SELECT 'revisions_in_sequence', r.firm_id, r.matter_id, format('run %s landed generation %s, and there is no frame', r.run_id, r.generation)
-    FROM ops.matter_frame_jobs j JOIN ops.matter_frame_runs r ON r.firm_id = j.firm_id AND r.matter_id = j.matter_id
-   WHERE j.bucket = b AND r.outcome = 'landed'
-     AND r.generation > (SELECT min(f.generation) FROM ops.matter_frames f WHERE f.firm_id = j.firm_id AND f.matter_id = j.matter_id)
-     AND NOT EXISTS (SELECT 1 FROM ops.matter_frames f WHERE f.firm_id = r.firm_id AND f.matter_id = r.matter_id AND f.generation = r.generation) LIMIT 20;
-
-  RETURN QUERY SELECT 'current_is_highest', j.firm_id, j.matter_id, format('generation %s is current, and the highest frame is %s', j.landed_generation, coalesce(max(f.generation), 0))
-    FROM ops.matter_frame_jobs j LEFT JOIN ops.matter_frames f ON f.firm_id = j.firm_id AND f.matter_id = j.matter_id
-   WHERE j.bucket = b GROUP BY j.firm_id, j.matter_id HAVING j.landed_generation <> coalesce(max(f.generation), 0) LIMIT 20;
-
-  RETURN QUERY SELECT 'frames_have_runs', f.firm_id, f.matter_id, format('generation %s: run %s is %s', f.generation, f.run_id, coalesce(r.outcome || ' of epoch ' || r.authority_epoch, 'missing'))
-    FROM ops.matter_frames f LEFT JOIN ops.matter_frame_runs r ON r.run_id = f.run_id AND r.firm_id = f.firm_id AND r.matter_id = f.matter_id AND r.generation = f.generation
-   WHERE ops.matter_bucket(f.matter_id) = b AND (r.outcome IS DISTINCT FROM 'landed' OR r.authority_epoch <> f.authority_epoch) LIMIT 20;
+  (SELECT 'revisions_in_sequence', firm_id, matter_id, format('run %s landed generation %s, and there is no frame', l.run_id, l.generation)
+     FROM landed l JOIN kept k USING (firm_id, matter_id) LEFT JOIN f USING (firm_id, matter_id, generation) WHERE l.generation > k.oldest AND f.run_id IS NULL LIMIT 20)
+  UNION ALL
+  (SELECT 'current_is_highest', firm_id, matter_id, format('generation %s is current, and the highest frame is %s', landed_generation, coalesce(newest, 0))
+     FROM j LEFT JOIN kept USING (firm_id, matter_id) WHERE landed_generation <> coalesce(newest, 0) LIMIT 20)
+  UNION ALL
+  (SELECT 'frames_have_runs', f.firm_id, f.matter_id, format('generation %s: run %s is %s', f.generation, f.run_id, coalesce((
+            SELECT r.outcome || ' of epoch ' || r.authority_epoch FROM ops.matter_frame_runs r
+             WHERE r.run_id = f.run_id AND r.firm_id = f.firm_id AND r.matter_id = f.matter_id AND r.generation = f.generation), 'missing'))
+     FROM f LEFT JOIN landed l ON (l.run_id, l.firm_id, l.matter_id, l.generation, l.authority_epoch) = (f.run_id, f.firm_id, f.matter_id, f.generation, f.authority_epoch)
+    WHERE l.run_id IS NULL AND EXISTS (SELECT 1 FROM j WHERE j.firm_id = f.firm_id AND j.matter_id = f.matter_id) LIMIT 20)
+  UNION ALL
+  (SELECT 'relations_valid', firm_id, matter_id, format('generation %s belongs to no job', oldest)
+     FROM kept LEFT JOIN j USING (firm_id, matter_id) WHERE landed_generation IS NULL LIMIT 20);
+  PERFORM set_config('enable_nestloop', loops, true);
 
   RETURN QUERY SELECT 'intents_one_result', i.firm_id, i.matter_id, format('intent %s: its result is another than its digest says', i.intent_id)
     FROM ops.write_intents i WHERE i.bucket = b AND i.outcome = 'accepted' AND i.result_digest <> sha256(convert_to(i.result::text, 'UTF8')) LIMIT 20;
 
-  RETURN QUERY SELECT 'relations_valid', f.firm_id, f.matter_id, format('generation %s belongs to no job', min(f.generation))
-    FROM ops.matter_frames f WHERE ops.matter_bucket(f.matter_id) = b
-     AND NOT EXISTS (SELECT 1 FROM ops.matter_frame_jobs j WHERE j.firm_id = f.firm_id AND j.matter_id = f.matter_id) GROUP BY f.firm_id, f.matter_id LIMIT 20;
   RETURN QUERY SELECT 'relations_valid', i.firm_id, i.matter_id, format('intent %s belongs to a matter of another firm', i.intent_id)
     FROM ops.write_intents i WHERE i.bucket = b AND i.outcome = 'accepted'
      AND EXISTS (SELECT 1 FROM ops.matter_frame_jobs j WHERE j.bucket = b AND j.matter_id = i.matter_id)

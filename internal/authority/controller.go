@@ -27,6 +27,8 @@ type Actor struct {
 type Controller struct {
 	DB    DB
 	Actor Actor
+
+	second DB // another session, where there is one: see Alone
 }
 
 // step calls one verb of the database and returns the change as it is now.

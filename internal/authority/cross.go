@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -20,7 +21,7 @@ var ErrBlocked = errors.New("the verification found what must not cross")
 // It may be stopped or killed between any two statements; the next call with the same
 // id goes on, unless the watchdog of a daemon was faster.
 //
-// All steps take one connection, on which they were rehearsed before anything closes:
+// All steps take sessions of their own, on which they were rehearsed before anything closes:
 // what a session has to plan and read for the first time is not part of the pause.
 func (c Controller) Cross(ctx context.Context, change rail.UUID, heads Heads) (Change, error) {
 	c, release, err := c.Alone(ctx)
@@ -45,8 +46,12 @@ func (c Controller) Cross(ctx context.Context, change rail.UUID, heads Heads) (C
 	return ch, err
 }
 
-// Alone is the same controller on a connection of its own, until it is released. Where
-// it has no pool it is what it was.
+// secondWithin is how long a second session is waited for: a pool that has none to spare
+// makes a crossing slower, and must not hold it up.
+const secondWithin = time.Second
+
+// Alone is the same controller on two sessions of its own, until they are released: one
+// for its steps, and one that looks beside it. Where it has no pool it is what it was.
 func (c Controller) Alone(ctx context.Context) (alone Controller, release func(), err error) {
 	pool, ok := c.DB.(*pgxpool.Pool)
 	if !ok {
@@ -57,7 +62,14 @@ func (c Controller) Alone(ctx context.Context) (alone Controller, release func()
 		return c, nil, err
 	}
 	c.DB = conn
-	return c, conn.Release, nil
+	bounded, cancel := context.WithTimeout(ctx, secondWithin)
+	defer cancel()
+	second, err := pool.Acquire(bounded)
+	if err != nil {
+		return c, conn.Release, nil
+	}
+	c.second = second
+	return c, func() { second.Release(); conn.Release() }, nil
 }
 
 // Rehearse has the session play a crossing of a fixture, which is taken back, and look
@@ -67,6 +79,9 @@ func (c Controller) Rehearse(ctx context.Context, ch Change) error {
 	_, err := c.DB.Exec(ctx, `
 SELECT ops.move_unready($1, $3), d.digest, (SELECT count(*) FROM ops.verify_scope($1, $2, ops.fence_final_sequence($1, $2))), (SELECT count(*) FROM ops.scope_heads($1))
   FROM ops.scope_digest($1) d`, ch.Scope, ch.From, ch.To)
+	if err == nil && c.second != nil {
+		_, err = c.second.Exec(ctx, `SELECT d.digest, (SELECT count(*) FROM ops.scope_heads($1)) FROM ops.scope_digest($1) d`, ch.Scope)
+	}
 	return wrap("Rehearse", err)
 }
 

@@ -114,13 +114,14 @@ func (w scribbler) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, w.settle(ctx, conn)
 }
 
-// settle commits what the scribbler had prepared when it was struck.
+// settle commits what the scribbler had prepared when it was struck. The session that
+// was struck may be at it still (55000): then it is tried again.
 func (w scribbler) settle(ctx context.Context, conn *pgx.Conn) error {
 	if w.how != "prepared" {
 		return nil
 	}
 	_, err := conn.Exec(ctx, `COMMIT PREPARED '`+w.gid+`'`)
-	if pg.SQLState(err) == "42704" { // there is none
+	if state := pg.SQLState(err); state == "42704" || state == "55000" { // there is none, or it is busy
 		return nil
 	}
 	return err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"briefrail/internal/rail"
 )
 
@@ -49,19 +51,48 @@ func (c Controller) judged(ctx context.Context, ch Change, heads Heads) (Change,
 		return early, nil, err
 	}
 	begun := time.Now()
-	found, err := c.findings(ctx, ch, heads)
+	l, err := c.survey(ctx, ch, heads)
 	if err != nil {
 		return ch, nil, err
 	}
-	now, err := c.step(ctx, "Verify", `ops.scope_digest($2) d CROSS JOIN LATERAL ops.report_change($1, d.matters, d.digest, $3, $4)`,
-		ch.ID, ch.Scope, asText(found), time.Since(begun))
+	found := append(l.broken, l.apart...)
+	now, err := c.step(ctx, "Verify", `ops.report_change($1, $2, $3, $4, $5)`, ch.ID, l.matters, l.digest, asText(found), time.Since(begun))
 	if err != nil {
 		return ch, nil, err
 	}
 	return now, found, nil
 }
 
-func (c Controller) findings(ctx context.Context, ch Change, heads Heads) ([]Finding, error) {
+// surveyed is what there is to say of a sealed scope.
+type surveyed struct {
+	broken, apart []Finding // what is wrong here, and what differs from the other side
+	matters       int64
+	digest        []byte // of all heads
+}
+
+// survey has two sessions look at once, where the controller has two: nothing in a sealed
+// scope moves.
+func (c Controller) survey(ctx context.Context, ch Change, heads Heads) (l surveyed, err error) {
+	var both errgroup.Group
+	other := c
+	if c.second == nil {
+		both.SetLimit(1)
+	} else {
+		other.DB = c.second
+	}
+	both.Go(func() (err error) { l.broken, err = c.broken(ctx, ch); return err })
+	both.Go(func() (err error) {
+		if l.apart, err = other.apart(ctx, ch, heads); err != nil {
+			return err
+		}
+		err = other.DB.QueryRow(ctx, `SELECT matters, digest FROM ops.scope_digest($1)`, ch.Scope).Scan(&l.matters, &l.digest)
+		return wrap("Verify: digest", err)
+	})
+	return l, both.Wait()
+}
+
+// broken asks the database for what must not cross.
+func (c Controller) broken(ctx context.Context, ch Change) ([]Finding, error) {
 	rows, err := list[struct {
 		Check  string    `db:"check_name"`
 		Firm   rail.UUID `db:"firm"`
@@ -75,15 +106,7 @@ func (c Controller) findings(ctx context.Context, ch Change, heads Heads) ([]Fin
 	for _, r := range rows {
 		found = append(found, Finding{Check: r.Check, Firm: spelt(r.Firm), Matter: spelt(r.Matter), Detail: r.Detail})
 	}
-	if heads == nil {
-		return found, nil
-	}
-	theirs, err := heads(ctx, ch.Scope, *ch.FinalSequence)
-	if err != nil {
-		return nil, wrap("Verify: the other side", err)
-	}
-	apart, err := c.apart(ctx, ch, theirs)
-	return append(found, apart...), err
+	return found, nil
 }
 
 func spelt(u rail.UUID) string {
@@ -98,8 +121,15 @@ const mostFindings = 20
 
 // apart lists the matters whose heads differ between the two sides. A matter that only
 // one side has differs; revisions count for imported frames alone, as the rail's own
-// are numbered by it.
-func (c Controller) apart(ctx context.Context, ch Change, theirs []Head) ([]Finding, error) {
+// are numbered by it. Without heads nobody is asked.
+func (c Controller) apart(ctx context.Context, ch Change, heads Heads) ([]Finding, error) {
+	if heads == nil {
+		return nil, nil
+	}
+	theirs, err := heads(ctx, ch.Scope, *ch.FinalSequence)
+	if err != nil {
+		return nil, wrap("Verify: the other side", err)
+	}
 	rows, err := list[struct {
 		Firm     rail.UUID `db:"firm"`
 		Matter   rail.UUID `db:"matter"`
