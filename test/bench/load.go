@@ -23,15 +23,15 @@ import (
 // What passes in a run with retention on. Weeks are squeezed into minutes: facts
 // come as fast as the rail takes them, settle a little, and are kept for seconds.
 const (
-	loadBatch   = 200 // facts a transaction of the producer
-	loadFirms   = 50
-	loadMatters = 5000
-	loadSettle  = 2 * time.Second
-	loadMaxWait = 20 * time.Second
-	loadAsked   = 1000 // matters of people who wait for the claim
-	askedEvery  = 50 * time.Millisecond
-	mostAhead   = 20 // transactions that are not both sent and decided
-	keptFor     = 5 * time.Second
+	loadBatch     = 200 // facts a transaction of the producer
+	loadFirms     = 50
+	loadPerMatter = 10 // facts of the whole run
+	loadSettle    = 2 * time.Second
+	loadMaxWait   = 20 * time.Second
+	loadAsked     = 1000 // matters of people who wait for the claim
+	askedEvery    = 50 * time.Millisecond
+	mostAhead     = 20 // transactions that are not both sent and decided
+	keptFor       = 5 * time.Second
 	// how long, and how many, sent facts may be overdue before the producer waits, and
 	// after how many transactions it asks
 	mostOverdue  = 10 * time.Second
@@ -42,8 +42,9 @@ const (
 // load is the whole rail at work in one database, and what was noted of it since
 // the last phase began.
 type load struct {
-	pool  *pgxpool.Pool
-	first int64 // the last fact that was there before, which nobody has decided
+	pool    *pgxpool.Pool
+	matters int
+	first   int64 // the last fact that was there before, which nobody has decided
 
 	mu sync.Mutex
 	// the instants from which watched facts wait, by event and by matter
@@ -70,7 +71,7 @@ var statements = []struct{ kind, words string }{
 }
 
 func (b *bench) newLoad(ctx context.Context, db string) (*load, error) {
-	l := &load{waiting: map[rail.UUID]time.Time{}, took: map[string][]time.Duration{}}
+	l := &load{matters: b.plan.facts / loadPerMatter, waiting: map[rail.UUID]time.Time{}, took: map[string][]time.Duration{}}
 	cfg, err := pgxpool.ParseConfig(b.cluster.DSN(db))
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (l *load) produce(ctx context.Context, facts, rate int) error {
 		}
 		event := rail.NewUUID()
 		l.watch(event)
-		if _, err := l.pool.Exec(ctx, produceSQL, event, loadFirms, loadMatters, loadBatch); err != nil {
+		if _, err := l.pool.Exec(ctx, produceSQL, event, loadFirms, l.matters, loadBatch); err != nil {
 			return fmt.Errorf("produce: %w", err)
 		}
 		l.committed(event)
