@@ -35,3 +35,30 @@ func TestCountersStayBelowTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// What is published of the complete batches: how many there are, and how many of them
+// each gate sends astray.
+func TestCompleteBatches(t *testing.T) {
+	t.Parallel()
+	for gate, astray := range map[batch]int{{first: true}: 4, {first: false}: 0} {
+		g, err := model.Search(t.Context(), gate.model(), model.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open, complete, misrouted := 0, 0, 0
+		for id := range g.States() {
+			switch s := g.State(id); {
+			case !s.Processed:
+				open++
+			case s.misrouted():
+				misrouted++
+				complete++
+			default:
+				complete++
+			}
+		}
+		if open != 15 || complete != 14 || misrouted != astray {
+			t.Errorf("%+v: %d open states, %d complete batches, %d of them misrouted; want 15, 14, %d", gate, open, complete, misrouted, astray)
+		}
+	}
+}
