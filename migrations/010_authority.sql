@@ -108,7 +108,7 @@ CREATE TABLE ops.write_fence_changes (
 );
 CREATE UNIQUE INDEX changes_one_open_a_scope ON ops.write_fence_changes (scope) WHERE outcome IS NULL;
 CREATE INDEX changes_of_scope ON ops.write_fence_changes (scope, planned_at);
-CREATE INDEX changes_advanced ON ops.write_fence_changes (advanced_at) WHERE outcome = 'advanced';
+CREATE INDEX changes_advanced ON ops.write_fence_changes (advanced_at) WHERE outcome = 'advanced' AND measured_pause IS NOT NULL;
 
 CREATE TABLE ops.write_fence_reports (
   report_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -19,7 +19,7 @@ RETURN CASE WHEN current_setting('role') = 'none' THEN session_user::text ELSE c
 CREATE FUNCTION ops.fence_retry_after(in_scope text) RETURNS interval
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT greatest(interval '10 milliseconds', least(f.closing_deadline - clock_timestamp(),
-    coalesce((SELECT avg(x.measured_pause) FROM (SELECT x.measured_pause FROM ops.write_fence_changes x WHERE x.outcome = 'advanced' ORDER BY x.advanced_at DESC LIMIT 16) x),
+    coalesce((SELECT avg(x.measured_pause) FROM (SELECT x.measured_pause FROM ops.write_fence_changes x WHERE x.outcome = 'advanced' AND x.measured_pause IS NOT NULL ORDER BY x.advanced_at DESC LIMIT 16) x),
              c.predicted_pause, interval '100 milliseconds') - coalesce(clock_timestamp() - c.closed_at, interval '0')))
     FROM (SELECT) here LEFT JOIN ops.write_fences f ON f.scope = in_scope AND f.state <> 'open' AND isfinite(f.closing_deadline)
     LEFT JOIN ops.write_fence_changes c ON c.change_id = f.change_id

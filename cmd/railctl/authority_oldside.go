@@ -124,7 +124,15 @@ func (o *oldSide) call(ctx context.Context, method, path string, body []byte) ([
 // up once nothing more can be written there. told hears of each phase. What the other
 // side did not bring over is found by the verification, which gives the scope back.
 func crossing(ctx context.Context, ctl authority.Controller, id rail.UUID, old *oldSide, told func(authority.Change)) (authority.Change, error) {
+	ctl, release, err := ctl.Alone(ctx)
+	if err != nil {
+		return authority.Change{}, err
+	}
+	defer release()
 	ch, err := authority.ChangeOf(ctx, ctl.DB, id)
+	if err == nil && ch.Phase == "shadowed" {
+		err = ctl.Rehearse(ctx, ch)
+	}
 	if err != nil {
 		return ch, err
 	}

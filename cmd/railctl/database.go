@@ -30,7 +30,7 @@ func (a *app) options() (pg.Options, error) {
 		return pg.Options{}, fail(exitUsage, "%w", err)
 	}
 	o := pg.Options{
-		DSN: dsn, ApplicationName: "railctl " + version, MaxConns: 2, ConnectTimeout: cfg.Database.ConnectTimeout,
+		DSN: dsn, ApplicationName: "railctl " + version, MaxConns: 3, ConnectTimeout: cfg.Database.ConnectTimeout,
 		AcquireTimeout: cfg.Database.ConnectTimeout, StatementTimeout: cfg.Database.StatementTimeout,
 		LockTimeout: min(maxLockWait, cfg.Database.StatementTimeout), Pooler: cfg.Database.StatementCache == 0, StatementCache: cfg.Database.StatementCache,
 	}

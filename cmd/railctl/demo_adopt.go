@@ -43,7 +43,8 @@ type adopting struct {
 type crossed struct {
 	change  authority.Change
 	report  authority.Report
-	during  int // intents that other buckets accepted within the pause
+	over    time.Time // when it was known to be: its commit is not seen at the instant that its row tells
+	during  int       // intents that other buckets accepted within the pause
 	matters int
 }
 
@@ -143,6 +144,7 @@ func (d *adopting) cross(ctx context.Context, change rail.UUID) (c crossed, err 
 		shown, _ := d.ctl(context.WithoutCancel(ctx), "authority", "show", change.String())
 		return c, fmt.Errorf("%w\n%s", err, shown)
 	}
+	c.over = time.Now()
 	if c.change, err = authority.ChangeOf(ctx, d.stage.pool, change); err != nil {
 		return c, err
 	}

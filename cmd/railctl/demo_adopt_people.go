@@ -296,7 +296,7 @@ func (c *crowd) strangers(moved []crossed) (waits, strangers int) {
 		}
 		waits++
 		if !slices.ContainsFunc(moved, func(m crossed) bool {
-			return m.change.Scope == a.scope && a.at.After(*m.change.ClosedAt) && a.asked.Before(*m.change.AdvancedAt)
+			return m.change.Scope == a.scope && a.at.After(*m.change.ClosedAt) && a.asked.Before(m.over)
 		}) {
 			strangers++
 		}

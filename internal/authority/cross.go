@@ -51,10 +51,12 @@ func (c Controller) Cross(ctx context.Context, change rail.UUID, heads Heads) (C
 const secondWithin = time.Second
 
 // Alone is the same controller on two sessions of its own, until they are released: one
-// for its steps, and one that looks beside it. Where it has no pool it is what it was.
+// for its steps, and one that looks beside it. It leaves one of the pool to others, as
+// those who are asked for heads may be among them; where the pool is too small for that,
+// or where there is none, the controller has fewer sessions, or is what it was.
 func (c Controller) Alone(ctx context.Context) (alone Controller, release func(), err error) {
 	pool, ok := c.DB.(*pgxpool.Pool)
-	if !ok {
+	if !ok || pool.Config().MaxConns < 2 {
 		return c, func() {}, nil
 	}
 	conn, err := pool.Acquire(ctx)
@@ -62,6 +64,9 @@ func (c Controller) Alone(ctx context.Context) (alone Controller, release func()
 		return c, nil, err
 	}
 	c.DB = conn
+	if pool.Config().MaxConns < 3 {
+		return c, conn.Release, nil
+	}
 	bounded, cancel := context.WithTimeout(ctx, secondWithin)
 	defer cancel()
 	second, err := pool.Acquire(bounded)

@@ -3,6 +3,7 @@ package authority_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -218,5 +219,32 @@ func (s *stage) until(t *testing.T, id rail.UUID, phase string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Whoever is asked for heads may take a session of the same pool, however small it is.
+func TestACrossingLeavesASessionToOthers(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int32{1, 2, 3} {
+		t.Run(strconv.Itoa(int(size)), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.mustWrite(t, s.key, `{"n": 1}`)
+			id := s.planned(t, nil)
+			pool := s.NewPool(t, size)
+			c := authority.Controller{DB: pool, Actor: s.c.Actor}
+			ch, err := c.Cross(t.Context(), id, func(ctx context.Context, scope string, upTo int64) ([]authority.Head, error) {
+				if _, err := pool.Exec(ctx, `SELECT 1`); err != nil {
+					return nil, err
+				}
+				return s.heads(ctx, scope, upTo)
+			})
+			if err != nil || ch.Outcome != "advanced" {
+				t.Errorf("%s, %v", ch.Outcome, err)
+			}
+			if n := pool.Stat().AcquiredConns(); n != 0 {
+				t.Errorf("%d sessions were not given back", n)
+			}
+		})
 	}
 }

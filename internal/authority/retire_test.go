@@ -38,6 +38,7 @@ func TestRetirement(t *testing.T) {
 	_, err = s.c.Remove(t.Context())
 	s.wantRefusal(t, err, "remove_has_guards")
 	s.everything(t)
+	dsn := s.As(t, s.oldRole)                // asked while it is let in
 	still, err := s.old.Acquire(t.Context()) // a session that outlives the role's login
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestRetirement(t *testing.T) {
 	wantState(t, "a write of the retired role", s.write(t.Context(), still, s.key, `{"n": 2}`), "42501")
 	_, err = still.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
 	wantState(t, "the retired role's admission", err, "42501")
-	_, err = pgx.Connect(t.Context(), s.As(t, s.oldRole))
+	_, err = pgx.Connect(t.Context(), dsn)
 	wantState(t, "the retired role's login", err, "28000")
 	_, err = s.Pool.Exec(t.Context(), `SELECT ops.admit($1, 'old')`, s.scope)
 	wantState(t, "admission of a retired writer", err, "RF410")

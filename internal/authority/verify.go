@@ -88,7 +88,8 @@ func (c Controller) survey(ctx context.Context, ch Change, heads Heads) (l surve
 		err = other.DB.QueryRow(ctx, `SELECT matters, digest FROM ops.scope_digest($1)`, ch.Scope).Scan(&l.matters, &l.digest)
 		return wrap("Verify: digest", err)
 	})
-	return l, both.Wait()
+	err = both.Wait()
+	return l, err
 }
 
 // broken asks the database for what must not cross.
