@@ -56,12 +56,14 @@ func zombieWrites(t *testing.T, db *pgtest.DB) bool {
 	a.signal(syscall.SIGCONT)
 	run := *zombie.Load()
 	eventually(t, 10*time.Second, "the run ended in a", func() bool { return a.metric(`rail_runs_total{outcome="expired"}`) == 1 })
-	land, renew := a.metric(`rail_fence_rejections_total{write="land"}`), a.metric(`rail_fence_rejections_total{write="renew"}`)
-	if land+renew != 1 {
-		t.Errorf("rejections: land %v, renew %v", land, renew)
+	rejected := func(write string) float64 { return a.metric(`rail_fence_rejections_total{write="` + write + `"}`) }
+	// a landing that the renewal cut short tells of its failure instead, which is refused too
+	land, renew, fail := rejected("land"), rejected("renew"), rejected("fail")
+	if land+renew+fail != 1 {
+		t.Errorf("rejections: land %v, renew %v, fail %v", land, renew, fail)
 	}
-	if noted := one[bool](t, db.Pool, `SELECT late_write_at IS NOT NULL FROM ops.matter_frame_runs WHERE run_id = $1`, run); noted != (land == 1) {
-		t.Errorf("late write noted: %v; rejections: land %v, renew %v", noted, land, renew)
+	if noted := one[bool](t, db.Pool, `SELECT late_write_at IS NOT NULL FROM ops.matter_frame_runs WHERE run_id = $1`, run); noted != (land+fail == 1) {
+		t.Errorf("late write noted: %v; rejections: land %v, renew %v, fail %v", noted, land, renew, fail)
 	}
 	if o := one[string](t, db.Pool, `SELECT outcome FROM ops.matter_frame_runs WHERE run_id = $1`, run); o != "expired" {
 		t.Errorf("the zombie's run is %s", o)
