@@ -45,10 +45,10 @@ func ClaimCTE(lastClaim, highest string) string {
 // Rows go on by the version (ctid) that was seen, which no other session can take from
 // under a statement: by key, all versions that cannot be cleared away would be passed,
 // for each row twice. One that is changed in that instant may be left for the next claim.
-// Within a reach, the firms are those that it names and those of the newest demand, as a
-// visit of all would pass what is dead: of one firm and priority the bound on queued_at is where the scan begins, and so
-// is that on claimed_at of the running. The older rows that a reach names are looked up
-// by key, once.
+// Within a reach, the bound on queued_at is checked inside the queue's index in the
+// visit of the firms, so that what lies before it costs no visit to the table; of one
+// firm and priority it is where the scan begins, and so is that on claimed_at of the
+// running. The older rows that a reach names are looked up by key, once.
 const claimCTE = `
 WITH RECURSIVE fence AS MATERIALIZED (
   SELECT ops.buckets_elsewhere() AS away
@@ -63,7 +63,7 @@ WITH RECURSIVE fence AS MATERIALIZED (
   (SELECT q.firm_id, q.not_before <= clock_timestamp() AND q.bucket <> ALL ((SELECT away FROM fence)::smallint[]) AS ready
      FROM ops.matter_frame_jobs q
     WHERE q.run_status = 'queued' AND q.firm_id >= coalesce(@only::uuid, '00000000-0000-0000-0000-000000000000')
-      AND @queued_since::timestamptz IS NULL
+      AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
     ORDER BY q.firm_id, q.priority, q.queued_at LIMIT 1)
   UNION ALL
   SELECT n.firm_id, n.ready
@@ -71,23 +71,12 @@ WITH RECURSIVE fence AS MATERIALIZED (
       SELECT q.firm_id, q.not_before <= clock_timestamp() AND q.bucket <> ALL ((SELECT away FROM fence)::smallint[]) AS ready
         FROM ops.matter_frame_jobs q
        WHERE q.run_status = 'queued' AND q.firm_id > f.firm_id
+         AND q.queued_at >= coalesce(@queued_since::timestamptz, '-infinity')
        ORDER BY q.firm_id, q.priority, q.queued_at LIMIT 1) n
    WHERE @only::uuid IS NULL
-), known AS (
-  SELECT k.firm_id, h.ready
-    FROM (SELECT unnest(@firms::uuid[]) UNION
-          SELECT firm_id FROM ops.matter_frame_jobs WHERE owed_since >= @fresh_since::timestamptz) AS k (firm_id) CROSS JOIN LATERAL (
-      SELECT q.not_before <= clock_timestamp() AND q.bucket <> ALL ((SELECT away FROM fence)::smallint[]) AS ready
-        FROM generate_series(0, 2) AS p (priority) CROSS JOIN LATERAL (
-          SELECT q.not_before, q.bucket FROM ops.matter_frame_jobs q
-           WHERE q.run_status = 'queued' AND q.firm_id = k.firm_id AND q.priority = p.priority AND q.queued_at >= @queued_since::timestamptz
-           ORDER BY q.queued_at LIMIT 1) q
-       ORDER BY p.priority LIMIT 1) h
 ), candidates AS (
   SELECT u.firm_id, sum(u.running) AS running, bool_or(u.ready) AS ready
     FROM (SELECT firm_id, 0 AS running, ready FROM firms
-          UNION ALL
-          SELECT firm_id, 0, ready FROM known
           UNION ALL
           SELECT firm_id, 0, ready FROM older
           UNION ALL

@@ -18,8 +18,6 @@ import (
 type Reach struct {
 	Queued  time.Time   // of which rows of the queue are looked at, beside those of Older
 	Older   []rail.Key  // that may be claimed and are older; empty where they are too many
-	Firms   []rail.UUID // that had something queued or running
-	Fresh   time.Time   // since when the demand is whose firms are looked at besides
 	Claimed time.Time   // of which builds are counted, beside those of Running
 	Running []rail.UUID // the firms of older builds, one for each
 	Live    time.Time   // the oldest claim that is running
@@ -33,7 +31,6 @@ func (r Reach) All() bool { return r.Queued.IsZero() }
 func (r Reach) Args(args pgx.NamedArgs, limited bool) {
 	args["queued_since"], args["claimed_since"], args["running"] = r.queued(), nil, []rail.UUID{}
 	args["older_firms"], args["older_matters"] = r.older()
-	args["firms"], args["fresh_since"] = append([]rail.UUID{}, r.Firms...), r.bound(r.Fresh)
 	if !r.All() && !limited {
 		args["claimed_since"], args["running"] = r.Claimed, r.Running
 	}
@@ -63,21 +60,17 @@ func (r Reach) bound(t time.Time) any {
 // A claim's instant, and those of a demand, are taken a little before they are
 // committed. What is queued for longer, or was demanded again during its build, is
 // known by its key, unless there is much of it: then the reach is as old as that. A row
-// that backs off beyond the end of a reach does not count. What a firm is asked for that
-// had nothing queued and nothing running is seen by its demand, where that took no longer
-// to commit than most do, and otherwise by the next reading.
+// that backs off beyond the end of a reach does not count.
 const reachSQL = `
 WITH n AS MATERIALIZED (
   SELECT clock_timestamp() AS now, clock_timestamp() - $1::interval AS soon
 ), running AS MATERIALIZED (
   SELECT firm_id, matter_id, claimed_at, rebuild_since FROM ops.matter_frame_jobs
    WHERE run_status = 'running' AND claimed_at >= coalesce($4::timestamptz, '-infinity')
-), queue AS MATERIALIZED (
-  SELECT firm_id, matter_id, queued_at, attempts, not_before, bucket FROM ops.matter_frame_jobs
-   WHERE run_status = 'queued' AND queued_at >= coalesce($5::timestamptz, '-infinity')
 ), older AS MATERIALIZED (
-  SELECT q.firm_id, q.matter_id, q.queued_at FROM queue q, n
-   WHERE q.queued_at < n.soon AND (q.attempts = 0 OR q.not_before <= n.now + $2::interval)
+  SELECT q.firm_id, q.matter_id, q.queued_at FROM ops.matter_frame_jobs q, n
+   WHERE q.run_status = 'queued' AND q.queued_at >= coalesce($5::timestamptz, '-infinity') AND q.queued_at < n.soon
+     AND (q.attempts = 0 OR q.not_before <= n.now + $2::interval)
      AND q.bucket <> ALL ((SELECT ops.buckets_elsewhere())::smallint[])
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id IS NULL)
      AND NOT EXISTS (SELECT 1 FROM ops.dispatch_pauses p WHERE p.firm_id = q.firm_id)
@@ -90,8 +83,7 @@ WITH n AS MATERIALIZED (
 )
 SELECT CASE WHEN o.few THEN n.soon ELSE o.oldest END,
        CASE WHEN o.few THEN o.firms ELSE '{}' END, CASE WHEN o.few THEN o.matters ELSE '{}' END,
-       n.soon, r.firms, least(n.soon, r.oldest),
-       n.now - $8::interval, ARRAY(SELECT firm_id FROM queue UNION SELECT firm_id FROM running UNION SELECT unnest(o.firms))
+       n.soon, r.firms, least(n.soon, r.oldest)
   FROM n,
        (SELECT count(*) <= $3 AS few, min(queued_at) AS oldest,
                coalesce(array_agg(firm_id), '{}') AS firms, coalesce(array_agg(matter_id), '{}') AS matters FROM older) o,
@@ -101,8 +93,6 @@ const (
 	// commitsWithin is how long after its instant a row may be committed and is still
 	// inside of a reach.
 	commitsWithin = 2 * time.Second
-	// freshWithin is the same of demand in a firm that had none.
-	freshWithin = 300 * time.Millisecond
 	// mostOlder is how many rows are looked up by their keys.
 	mostOlder = 256
 )
@@ -111,8 +101,8 @@ const (
 // all that a reach is to spare others.
 func readReach(ctx context.Context, db pg.DB, before Reach) (r Reach, err error) {
 	firms, matters := before.older()
-	err = db.QueryRow(ctx, reachSQL, commitsWithin, longestReach, mostOlder, before.LiveSince(), before.queued(), firms, matters, freshWithin).
-		Scan(&r.Queued, &firms, &matters, &r.Claimed, &r.Running, &r.Live, &r.Fresh, &r.Firms)
+	err = db.QueryRow(ctx, reachSQL, commitsWithin, longestReach, mostOlder, before.LiveSince(), before.queued(), firms, matters).
+		Scan(&r.Queued, &firms, &matters, &r.Claimed, &r.Running, &r.Live)
 	if err != nil {
 		return Reach{}, fmt.Errorf("jobs.readReach: %w", err)
 	}

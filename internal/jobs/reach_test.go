@@ -212,28 +212,6 @@ func TestAReachMovesOn(t *testing.T) {
 	}
 }
 
-// A firm that had nothing when a reach was read is seen by its newest demand, and where
-// that is not so new by the next reading.
-func TestAReachKnowsItsFirms(t *testing.T) {
-	t.Parallel()
-	db, h := pgtest.New(t), &jobs.Horizon{}
-	isDear(h)
-	o, k := options(), newKey()
-	o.Reach = h.Next(t.Context(), db.Pool)
-	ask(t, db, k, 1, rail.Interactive)
-	unguarded(t, db, `UPDATE ops.matter_frame_jobs SET owed_since = owed_since - interval '1 second'`)
-	if got, err := runs.Claim(t.Context(), db.Pool, 1, o); err != nil || len(got) != 0 {
-		t.Fatalf("claimed %+v, %v", got, err)
-	}
-	deadline := time.Now().Add(30 * time.Second)
-	for !slices.Contains(o.Reach.Firms, k.Firm) && time.Now().Before(deadline) {
-		o.Reach = h.Next(t.Context(), db.Pool)
-	}
-	if got, err := runs.Claim(t.Context(), db.Pool, 1, o); err != nil || len(got) != 1 || got[0].Key != k {
-		t.Errorf("claimed %+v, %v", got, err)
-	}
-}
-
 // What runs for long is counted by its firm although no claim looks at it, and the
 // sweep's bound is before it.
 func TestAReachKnowsWhatRuns(t *testing.T) {
